@@ -1,0 +1,1 @@
+"""The environments. Each is imported when it is made, not before."""

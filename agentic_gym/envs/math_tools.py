@@ -1,0 +1,91 @@
+"""MathTools-v0: think, call Python, read the result, answer."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any, ClassVar
+
+from agentic_gym.actions import ParsedAction
+from agentic_gym.answers import extract_boxed, grade_math
+from agentic_gym.envs.math_oracle import MathOracle
+from agentic_gym.envs.math_tasks import generate_arithmetic
+from agentic_gym.roles import OnlineJudge
+from agentic_gym.task_sources import load_tasks
+from agentic_gym.tasks import Task, TaskSet
+from agentic_gym.text_env import TextEnv, Transition
+from agentic_gym.tools.python import PythonTool
+from agentic_gym.tools.sandbox import Sandbox
+
+__all__ = ["MathTools"]
+
+_DEFAULT_TASKS_PER_LEVEL = 100
+
+
+class MathTools(TextEnv):
+    r"""Mathematical problems with a Python interpreter as the tool.
+
+    The agent may call ``<python>code</python>`` and reads ``<result>...</result>``; ``<answer>\boxed{...}</answer>`` ends the
+    episode (the box may be left out). Reward and score are 1 for a right answer, else 0.
+
+    Args:
+        tasks: a ``TaskSet``, a name (``"arithmetic"``, ``"gsm8k"``, ``"math500"``, ``"math"``, ``"aime24"``, ``"aime25"``) or a
+            file of tasks; None is the embedded generator.
+        levels: keep only tasks of these levels.
+        sandbox: where code runs; None shares one sandbox among all environments of the process.
+        cache: answer identical code from memory. Right for training, wrong where code draws random numbers or reads the clock.
+        timeout: seconds that a call may take.
+        max_turns, instructions, render_mode: see ``TextEnv``.
+
+    Example:
+        >>> import gymnasium as gym, agentic_gym
+        >>> env = gym.make("agentic_gym/MathTools-v0", levels=[0])
+        >>> observation, info = env.reset(seed=0)
+        >>> info["level"], info["tool_calls"]
+        (0, 0)
+    """
+
+    blocking: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        tasks: TaskSet | str | Path | None = None,
+        *,
+        levels: Collection[int | str] | None = None,
+        sandbox: Sandbox | None = None,
+        cache: bool = False,
+        timeout: float = 5.0,
+        max_turns: int = 6,
+        instructions: str | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        if tasks is None:
+            tasks = generate_arithmetic(_DEFAULT_TASKS_PER_LEVEL)
+        elif not isinstance(tasks, TaskSet):
+            tasks = load_tasks(tasks)
+        if levels is not None:
+            tasks = tasks.filter(levels=levels)
+        self.python = PythonTool(sandbox=sandbox, timeout=timeout, cache=cache)
+        super().__init__(
+            tasks, tools=[self.python], max_turns=max_turns, instructions=instructions, render_mode=render_mode
+        )
+
+    def _begin(self, task: Task) -> str:
+        return task.prompt
+
+    def _act(self, action: ParsedAction) -> Transition:
+        boxed = extract_boxed(action.argument)
+        grade = grade_math(action.argument if boxed is None else boxed, self.task.answer)
+        info: dict[str, Any] = {"grade": grade.status}
+        text = "Right." if grade.correct else "Wrong."
+        return Transition(text, float(grade.correct), terminated=True, success=grade.correct, info=info)
+
+    def _default_instructions(self) -> str:
+        return super()._default_instructions() + " Put its value in \\boxed{...}."
+
+    def oracle(self) -> OnlineJudge:
+        """Roles from the known answer."""
+        return MathOracle()
+
+    def close(self) -> None:
+        """Nothing to release here: the sandbox is shared and ends with the process."""

@@ -1,0 +1,27 @@
+"""The Gymnasium ids of this package, in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import gymnasium as gym
+
+__all__ = ["ENVIRONMENTS", "register_all"]
+
+ENVIRONMENTS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "agentic_gym/MathTools-v0": (
+            "agentic_gym.envs.math_tools:MathTools",
+            "arithmetic to number theory, GSM8K, MATH, AIME: think, call Python, answer",
+        ),
+    }
+)
+"""id -> (entry point, what it is in a line)."""
+
+
+def register_all() -> None:
+    """Register every id with Gymnasium; a second call changes nothing."""
+    for env_id, (entry_point, _) in ENVIRONMENTS.items():
+        if env_id not in gym.registry:
+            gym.register(env_id, entry_point=entry_point)

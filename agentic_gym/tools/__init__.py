@@ -1,0 +1,1 @@
+"""The tools that environments offer to an agent."""
