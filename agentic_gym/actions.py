@@ -128,7 +128,9 @@ class Grammar:
                 if not closing:
                     return _malformed(f"<{opened}> may not stand inside itself.")
                 rest = text[tag.end() :]
-                return self._block(opened, text[inner_start : tag.start()], (block_start, tag.end()), bool(rest.strip()))
+                return self._block(
+                    opened, text[inner_start : tag.start()], (block_start, tag.end()), bool(rest.strip())
+                )
             if thinking:
                 if closing and name == "think":
                     thinking, resume = False, tag.end()

@@ -98,7 +98,9 @@ class TokenTrace:
         first, last, kind = self._block_tokens(response, action)
         parts: list[tuple[int, int, SpanKind]] = [(0, first, "thought"), (first, last, kind), (last, n, "thought")]
         for start, end, part in parts:
-            self._extend(step, part, response.token_ids[start:end], 1, response.logprobs[start:end], entropies[start:end])
+            self._extend(
+                step, part, response.token_ids[start:end], 1, response.logprobs[start:end], entropies[start:end]
+            )
 
     @staticmethod
     def _block_tokens(response: Response, action: ParsedAction | None) -> tuple[int, int, SpanKind]:
@@ -233,7 +235,14 @@ class Episode:
             self.trace.append_context(index, response.context_ids)
             self.trace.append_action(index, response, action)
         self.steps.append(
-            Step(response.text, observation, float(reward), action.kind if action else "", info.get("tool"), info.get("role"))
+            Step(
+                response.text,
+                observation,
+                float(reward),
+                action.kind if action else "",
+                info.get("tool"),
+                info.get("role"),
+            )
         )
         self.info = info
         self.terminated, self.truncated = bool(terminated), bool(truncated)

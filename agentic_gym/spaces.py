@@ -17,6 +17,7 @@ from gymnasium.vector.utils.shared_memory import (
     read_from_shared_memory,
     write_to_shared_memory,
 )
+from numpy.typing import NDArray
 
 __all__ = ["UnicodeText"]
 
@@ -68,6 +69,11 @@ def _row_bytes(space: UnicodeText) -> int:
     return _LENGTH_BYTES + 4 * space.max_length
 
 
+def _bytes_of(shared_memory: SynchronizedArray[Any]) -> NDArray[np.uint8]:
+    raw: Any = shared_memory.get_obj()
+    return np.frombuffer(raw, dtype=np.uint8)
+
+
 @create_shared_memory.register(UnicodeText)
 def _create(space: UnicodeText, n: int = 1, ctx: Any = multiprocessing) -> SynchronizedArray[Any]:
     array: SynchronizedArray[Any] = ctx.Array("B", n * _row_bytes(space))
@@ -80,14 +86,14 @@ def _write(space: UnicodeText, index: int, value: str, shared_memory: Synchroniz
     if len(value) > space.max_length:
         raise ValueError(f"observation of {len(value)} characters is longer than {space}")
     start = index * _row_bytes(space)
-    buffer = np.frombuffer(shared_memory.get_obj(), dtype=np.uint8)
+    buffer = _bytes_of(shared_memory)
     buffer[start : start + _LENGTH_BYTES] = np.frombuffer(len(data).to_bytes(_LENGTH_BYTES, "little"), np.uint8)
     buffer[start + _LENGTH_BYTES : start + _LENGTH_BYTES + len(data)] = np.frombuffer(data, np.uint8)
 
 
 @read_from_shared_memory.register(UnicodeText)
 def _read(space: UnicodeText, shared_memory: SynchronizedArray[Any], n: int = 1) -> tuple[str, ...]:
-    buffer = np.frombuffer(shared_memory.get_obj(), dtype=np.uint8)
+    buffer = _bytes_of(shared_memory)
     texts = []
     for start in range(0, n * _row_bytes(space), _row_bytes(space)):
         length = int.from_bytes(buffer[start : start + _LENGTH_BYTES].tobytes(), "little")

@@ -131,9 +131,7 @@ class TaskSet(Sequence[Task]):
         self._position: dict[str, int] = {}
         for i, task in enumerate(self._tasks):
             if not isinstance(task, Task):
-                raise TypeError(
-                    f"TaskSet {name!r}: item {i} is not a Task but {task!r:.60}; see from_records."
-                )
+                raise TypeError(f"TaskSet {name!r}: item {i} is not a Task but {task!r:.60}; see from_records.")
             first = self._position.setdefault(task.id, i)
             if first != i:
                 raise ValueError(
@@ -363,9 +361,7 @@ def read_records(path: str | Path) -> list[dict[str, Any]]:
         values = list(enumerate(values[0][1], start=1))
     for n, value in values:
         if not isinstance(value, dict):
-            raise ValueError(
-                f"{path}, {'line' if kind == 'jsonl' else 'item'} {n}: not an object but {value!r:.60}"
-            )
+            raise ValueError(f"{path}, {'line' if kind == 'jsonl' else 'item'} {n}: not an object but {value!r:.60}")
     return [value for _, value in values]
 
 

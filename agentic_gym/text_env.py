@@ -144,10 +144,14 @@ class TextEnv(gym.Env[str, str]):
 
     def _default_instructions(self) -> str:
         """The system prompt: the tools and the form of an action."""
-        lines = ["Solve the task. You may think first, inside <think>...</think>; then write exactly one action and stop."]
+        lines = [
+            "Solve the task. You may think first, inside <think>...</think>; then write exactly one action and stop."
+        ]
         lines += [f"<{tool.name}>...</{tool.name}>: {tool.description}" for tool in self.tools.values()]
         if self.tools:
-            lines.append("What a tool returns comes back inside <result>...</result>. Only use a tool when you need it.")
+            lines.append(
+                "What a tool returns comes back inside <result>...</result>. Only use a tool when you need it."
+            )
         if self.grammar.answer:
             lines.append("<answer>...</answer>: your final answer, which ends the task.")
         return "\n".join(lines)
@@ -220,7 +224,7 @@ class TextEnv(gym.Env[str, str]):
         self._note(observation)
         return observation, float(result.reward), result.terminated, truncated, self._counted(info)
 
-    def render(self) -> str | None:  # type: ignore[override]
+    def render(self) -> str | None:
         """The transcript so far in mode "ansi"; in mode "human" it is printed while it happens."""
         return "\n".join(self._transcript) if self.render_mode == "ansi" else None
 
@@ -254,7 +258,9 @@ class TextEnv(gym.Env[str, str]):
         if len(observation) <= MAX_OBSERVATION_CHARS:
             return observation
         half = MAX_OBSERVATION_CHARS // 2 - 40
-        return f"{observation[:half]}\n[... {len(observation) - 2 * half} characters left out ...]\n{observation[-half:]}"
+        return (
+            f"{observation[:half]}\n[... {len(observation) - 2 * half} characters left out ...]\n{observation[-half:]}"
+        )
 
     def _note(self, text: str, *, agent: bool = False) -> None:
         if self.render_mode is None:

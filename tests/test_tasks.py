@@ -36,9 +36,7 @@ tasks_strategy = st.lists(
 
 
 def numbered(n: int, name: str = "sums") -> TaskSet:
-    return TaskSet(
-        [Task(f"sum-{i}", f"What is {i} + 1?", str(i + 1), level=i % 3) for i in range(n)], name=name
-    )
+    return TaskSet([Task(f"sum-{i}", f"What is {i} + 1?", str(i + 1), level=i % 3) for i in range(n)], name=name)
 
 
 def test_a_task_is_frozen_and_its_info_read_only() -> None:
@@ -78,9 +76,7 @@ def test_numpy_scalars_become_plain_numbers() -> None:
 
 
 @given(tasks_strategy)
-def test_every_set_survives_pickle_copy_and_file(
-    tmp_path_factory: pytest.TempPathFactory, items: list[Task]
-) -> None:
+def test_every_set_survives_pickle_copy_and_file(tmp_path_factory: pytest.TempPathFactory, items: list[Task]) -> None:
     tasks = TaskSet(items, name="any", split="train")
     path = tmp_path_factory.mktemp("sets") / "any.jsonl"
     tasks.to_jsonl(path)
@@ -253,9 +249,7 @@ def test_parquet_reads_equal(tmp_path: Path) -> None:
         read_records(tmp_path / "cut.parquet")
 
 
-def test_parquet_without_pyarrow_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_parquet_without_pyarrow_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "t.parquet").write_bytes(b"")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
