@@ -9,8 +9,9 @@
 - ``triage``, ``scalar``, ``value``: role correction and its two rivals.
 - ``tokens``, ``losses``, ``kl``, ``mismatch``, ``sampling``: what all of them share.
 
-Every function gives exactly 0 to masked tokens, no NaN for finite input, the same result for rows in any order, and one ValueError for arrays that
-do not fit together. ``docs/credit.md`` has the formulas, the switches, and the choices that are ours.
+Every function gives exactly 0 to masked tokens, no NaN for finite input, the same result for rows in any order, and
+one ValueError for arrays that do not fit together. ``docs/credit.md`` has the formulas, the switches, and the
+choices that are ours.
 """
 
 from agentic_gym.trainers.credit import (

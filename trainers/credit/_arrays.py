@@ -26,7 +26,7 @@ def _one_dimensional(name: str, values: ArrayLike, length: int | None, dtype: An
 
 
 def vector(name: str, values: ArrayLike, length: int | None = None, *, finite: bool = True) -> FloatArray:
-    """Return ``values`` as a float64 array of shape (N,); ValueError names the argument, its shape or the bad value."""
+    """Return ``values`` as a float64 array of shape (N,); ValueError names the argument and what is wrong with it."""
     array: FloatArray = _one_dimensional(name, values, length, np.float64)
     if finite and not np.isfinite(array).all():
         at = int(np.flatnonzero(~np.isfinite(array))[0])
@@ -78,12 +78,10 @@ def deviations(values: FloatArray, weights: FloatArray | None = None, *, ddof: i
         relative = weights / weights.max()  # a sum of huge weights could overflow
         share = relative / total(relative)
         mass = float(weights.max()) * total(relative) if ddof else 0.0
-    if used.min() == used.max():
-        mean = float(used[0])
-    else:
-        mean = total(values * share)  # weighting each term first cannot overflow, summing first could
+    # Weighting each term first cannot overflow, summing first could; equal values must give their own value exactly.
+    mean = float(used[0]) if used.min() == used.max() else total(values * share)
     with np.errstate(over="ignore"):
-        centred = np.clip(values - mean, -LARGEST, LARGEST)
+        centred = bounded(values - mean)
     largest = float(np.abs(centred).max())
     if largest == 0.0:
         return centred, 0.0
@@ -98,7 +96,20 @@ def divided(numerator: FloatArray, denominator: float) -> FloatArray:
     if denominator <= 0.0:
         return np.zeros_like(numerator)
     with np.errstate(over="ignore"):
-        return np.clip(numerator / denominator, -LARGEST, LARGEST)
+        return bounded(numerator / denominator)
+
+
+def bounded(values: FloatArray) -> FloatArray:
+    """Replace an overflow to infinity by the largest float, so that a later product with 0 is 0 and not NaN."""
+    result: FloatArray = np.clip(values, -LARGEST, LARGEST)
+    return result
+
+
+def saturated(values: FloatArray, terms: int) -> FloatArray:
+    """Limit values so that a sum of ``terms`` of them cannot overflow; touches nothing below 1e300."""
+    limit = LARGEST / max(terms, 1)
+    result: FloatArray = np.clip(values, -limit, limit)
+    return result
 
 
 def one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:

@@ -1,8 +1,9 @@
 """AEPO: ARPO with a pre-monitored budget split, a penalty on consecutive branching and entropy-weighted advantages.
 
 The fourth part, the clip that keeps the gradient of high-ratio tokens, is in
-:func:`agentic_gym.trainers.credit.losses.policy_loss` (``keep_clipped_gradient``). Formulas as in the released code, which differs from
-the paper's text in the branching rule (:func:`branch_probability`). Source: arXiv 2510.14545.
+:func:`agentic_gym.trainers.credit.losses.policy_loss` (``keep_clipped_gradient``). Formulas as in the released
+code, which differs from the paper's text in the branching rule (:func:`branch_probability`). Source: arXiv
+2510.14545.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from agentic_gym.trainers.credit._arrays import LARGEST, FloatArray, deviations, divided, flags, one_of, vector
+from agentic_gym.trainers.credit._arrays import FloatArray, bounded, deviations, divided, flags, one_of, vector
 
 
 def initial_rollouts(budget: int, entropy_root: float, entropy_tool: float, *, beta: float = 0.5) -> int:
@@ -45,7 +46,8 @@ def branch_probability(
     base: float = 0.5,
     penalty: float = 0.05,
 ) -> float:
-    """Return P(branch) under the code's rule: with u uniform, branch iff (u + weight dH) f >= base, f = max(0, 1 - penalty l).
+    """Return P(branch) under the code's rule: with u uniform, branch iff (u + weight dH) f >= base, f = max(0, 1 -
+    penalty l).
 
     Args:
         entropy_now, entropy_initial, weight: as in :func:`agentic_gym.trainers.credit.arpo.branch_probability`.
@@ -98,5 +100,5 @@ def entropy_scaled(
     z = divided(centred, std)
     result = np.zeros(trained.size)
     with np.errstate(over="ignore"):
-        result[trained] = np.clip(a * np.maximum(0.0, 1.0 + alpha * z), -LARGEST, LARGEST)
+        result[trained] = bounded(a * np.maximum(0.0, 1.0 + alpha * z))
     return result

@@ -1,7 +1,8 @@
 """ARPO: branch the rollout after tool results, where the policy's entropy jumps (arXiv 2507.19849).
 
-The reward is Tool-Star's, the advantage GRPO's over all M rows of the tree (*soft* attribution: a prefix shared by d rows
-appears d times and so receives the mean of their advantages); *hard* attribution writes that mean down explicitly.
+The reward is Tool-Star's, the advantage GRPO's over all M rows of the tree (*soft* attribution: a prefix shared by
+d rows appears d times and so receives the mean of their advantages); *hard* attribution writes that mean down
+explicitly.
 """
 
 from __future__ import annotations
@@ -47,9 +48,7 @@ def segment_entropy(top_logprobs: ArrayLike, vocabulary: int, *, tokens: int = E
     return max(0.0, float(-np.sum(p * np.where(p > 0, head, 0.0))) / math.log(vocabulary))
 
 
-def branch_probability(
-    entropy_now: float, entropy_initial: float, *, weight: float = 0.2, base: float = 0.5
-) -> float:
+def branch_probability(entropy_now: float, entropy_initial: float, *, weight: float = 0.2, base: float = 0.5) -> float:
     """Return P(branch) = clip(base + weight * (H_now - H_initial), 0, 1).
 
     Args:

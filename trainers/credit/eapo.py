@@ -1,8 +1,9 @@
 """EAPO: keep tool use where it pays, drop it where the model can answer alone (arXiv 2606.02132).
 
 A group has M episodes of one question q, some forced to be tool-free (:func:`tool_free_rows`). c_i counts executed
-tool calls, I_i says whether episode i is correct. Shaped rewards R~ replace R in GRPO's advantage (:mod:`agentic_gym.trainers.credit.grpo`);
-then each turn's least certain thoughts of correct episodes, and most certain thoughts of incorrect ones, weigh more.
+tool calls, I_i says whether episode i is correct. Shaped rewards R~ replace R in GRPO's advantage
+(:mod:`agentic_gym.trainers.credit.grpo`); then each turn's least certain thoughts of correct episodes, and most
+certain thoughts of incorrect ones, weigh more.
 
 Where the paper is silent or contradicts itself the choice is a parameter; ``docs/credit.md`` lists them.
 """
@@ -14,7 +15,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from agentic_gym.trainers.credit._arrays import LARGEST, BoolArray, FloatArray, IntArray, flags, integers, vector
+from agentic_gym.trainers.credit._arrays import (
+    LARGEST,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    bounded,
+    flags,
+    integers,
+    vector,
+)
 
 TOOL_FREE_ROWS = 2
 """n of the paper: tool-free episodes in a group of 16."""
@@ -33,8 +43,8 @@ def tool_free_rows(size: int, quota: int = TOOL_FREE_ROWS) -> BoolArray:
 def is_correct(scores: ArrayLike, *, threshold: float = 0.5) -> BoolArray:
     """Return I_i = score_i >= threshold, shape (M,).
 
-    For {0, 1} accuracy any threshold in (0, 1] is the same. For token F1 the paper does not define I: 0.5 is our choice, 1 asks for a
-    perfect answer, a tiny positive value for any overlap.
+    For {0, 1} accuracy any threshold in (0, 1] is the same. For token F1 the paper does not define I: 0.5 is our
+    choice, 1 asks for a perfect answer, a tiny positive value for any overlap.
     """
     if not 0 < threshold <= 1:
         raise ValueError(f"threshold must lie in (0, 1], got {threshold}")
@@ -42,7 +52,7 @@ def is_correct(scores: ArrayLike, *, threshold: float = 0.5) -> BoolArray:
 
 
 def base_rewards(scores: ArrayLike, well_formed: ArrayLike, *, bad_format: float = -1.0) -> FloatArray:
-    """Return R_i: the score (accuracy or token F1) of a well-formed episode, ``bad_format`` otherwise (eq. 7), shape (M,)."""
+    """Return R_i (eq. 7), shape (M,): the score of a well-formed episode (accuracy or token F1), else ``bad_format``."""
     values = vector("scores", scores)
     return np.where(flags("well_formed", well_formed, values.size), values, bad_format)
 
@@ -56,8 +66,8 @@ def efficiency(calls: ArrayLike, correct: ArrayLike, *, beta: float = 1.0, clamp
         calls: c, executed tool calls, shape (M,).
         correct: I, shape (M,).
         beta: tool penalty, not negative.
-        clamp: an incorrect episode may have c_i < c_min and then eps > 1 by the formula, which would *raise* a partial
-            reward; True (ours) keeps eps at 1.
+        clamp: an incorrect episode may have c_i < c_min and then eps > 1 by the formula, which would *raise* a
+            partial reward; True (ours) keeps eps at 1.
 
     Returns:
         eps, shape (M,), in (0, 1] when clamped.
@@ -103,8 +113,8 @@ def shape_rewards(
     Args:
         rewards: R, shape (M,).
         calls, correct, beta, clamp: see :func:`efficiency`.
-        shape_negative: True applies the formula to negative rewards too, to the letter: a badly formatted episode with
-            more calls is then punished *less*. False (ours) leaves them as they are.
+        shape_negative: True applies the formula to negative rewards too, to the letter: a badly formatted episode
+            with more calls is then punished *less*. False (ours) leaves them as they are.
 
     Returns:
         R~, shape (M,).
@@ -119,7 +129,7 @@ def shape_rewards(
         return values
     d = difficulty(right)
     with np.errstate(over="ignore"):
-        shaped = np.clip((d + (1.0 - d) * eps) * values, -LARGEST, LARGEST)
+        shaped = bounded((d + (1.0 - d) * eps) * values)
     return shaped if shape_negative else np.where(values < 0, values, shaped)
 
 
@@ -136,21 +146,25 @@ def token_weights(
 ) -> FloatArray:
     """Return the factor w on each token's advantage.
 
-    Confidence is C = log-probability of the sampled token. Within the thoughts S_u of a turn u: w_pos if the episode is
-    correct and C <= Q_rho(S_u); w_neg if it is incorrect and C >= Q_{1-rho}(S_u); else 1. All of an episode that called no
-    tool stays 1. Quantiles interpolate linearly and both comparisons include equality, so a turn of one thought token selects it.
+    Confidence is C = log-probability of the sampled token. Within the thoughts S_u of a turn u: w_pos if the
+    episode is correct and C <= Q_rho(S_u); w_neg if it is incorrect and C >= Q_{1-rho}(S_u); else 1. All of an
+    episode that called no tool stays 1. Quantiles interpolate linearly and both comparisons include equality, so a
+    turn of one thought token selects it.
 
     Args:
         logprobs: C, under the policy that sampled, shape (T,). Tokens outside ``thought_mask`` are not read.
-        turn_ids: turn of each token, shape (T,). T may run over a whole batch if every turn of every episode has its own id.
-        thought_mask: True for tokens of S_u: written by the model, not part of a tool invocation or result, shape (T,).
+        turn_ids: turn of each token, shape (T,). T may run over a whole batch if every turn of every episode has
+            its own id.
+        thought_mask: True for tokens of S_u: written by the model, not part of a tool invocation or result, shape
+            (T,).
         correct, used_tool: I and c > 0 of the episode: one bool, or one per token, shape (T,).
         rho: share of a turn's tokens, in [0, 1].
-        w_pos, w_neg: factors. w_neg = 1.5 > 1 pushes over-confident tokens of wrong answers down *harder*, as the paper's default does
-            (its prose says "down-weighted").
+        w_pos, w_neg: factors. w_neg = 1.5 > 1 pushes over-confident tokens of wrong answers down *harder*, as the
+            paper's default does (its prose says "down-weighted").
 
     Returns:
-        w, shape (T,): 1 wherever nothing is selected. A factor, not an advantage: the loss mask is applied to the latter.
+        w, shape (T,): 1 wherever nothing is selected. A factor, not an advantage: the loss mask is applied to the
+        latter.
 
     >>> token_weights([-3.0, -0.1, -0.2, -9.0], [0, 0, 0, 0], [1, 1, 1, 0], correct=True, used_tool=True).tolist()
     [1.5, 1.0, 1.0, 1.0]
@@ -189,7 +203,8 @@ def _turn_extremes(confidence: FloatArray, turns: IntArray, rho: float) -> tuple
     ordered_turns = turns[order]
     starts = np.flatnonzero(np.r_[True, ordered_turns[1:] != ordered_turns[:-1]])
     counts = np.diff(np.r_[starts, turns.size])
-    rank = np.floor((counts - 1) * rho + 1e-9).astype(np.int64)  # 1e-9: rho * (n - 1) may miss a whole number by an ulp
+    # 1e-9: rho * (n - 1) may miss a whole number by an ulp
+    rank = np.floor((counts - 1) * rho + 1e-9).astype(np.int64)
     ordered = confidence[order]
     low, high = np.empty(turns.size, dtype=np.bool_), np.empty(turns.size, dtype=np.bool_)
     low[order] = ordered <= np.repeat(ordered[starts + rank], counts)

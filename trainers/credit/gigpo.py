@@ -1,7 +1,7 @@
-"""GiGPO: an episode advantage as in GRPO plus a step advantage among steps that met the same state (arXiv 2505.10978).
+"""GiGPO: an episode advantage as in GRPO plus a step advantage among steps that met the same state.
 
-An *anchor* is the raw observation before a step. All steps of all episodes of one task with the same anchor form a group; inside it
-the discounted returns are compared. A_t = A_episode + omega A_step.
+An *anchor* is the raw observation before a step. All steps of all episodes of one task with the same anchor form a
+group; inside it the discounted returns are compared. A_t = A_episode + omega A_step. Source: arXiv 2505.10978.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from agentic_gym.trainers.credit._arrays import (
-    LARGEST,
     FloatArray,
+    bounded,
     deviations,
     divided,
     flags,
     integers,
     one_of,
+    saturated,
     vector,
 )
 
@@ -35,6 +36,7 @@ def discounted_returns(rewards: ArrayLike, *, gamma: float = 0.95) -> FloatArray
     [0.9025, 0.95, 1.0]
     """
     reward = vector("rewards", rewards)
+    reward = saturated(reward, reward.size)
     if not 0 <= gamma <= 1:
         raise ValueError(f"gamma must lie in [0, 1], got {gamma}")
     result = np.zeros(reward.size)
@@ -71,7 +73,7 @@ def episode_advantages(
     one_of("weighting", weighting, WEIGHTINGS)
     one_of("ddof", ddof, (0, 1))
     if values.size == 1:
-        return values.copy()
+        return np.copy(values)
     weights = None
     if weighting == "step":
         if steps is None:
@@ -81,15 +83,13 @@ def episode_advantages(
     return divided(centred, std + eps) if norm == "std" else centred
 
 
-def step_advantages(
-    step_returns: Any, anchors: Any, *, norm: str = "std", ddof: int = 1, eps: float = 1e-6
-) -> Any:
+def step_advantages(step_returns: Any, anchors: Any, *, norm: str = "std", ddof: int = 1, eps: float = 1e-6) -> Any:
     """Return A_S = (R_t - mean) / F inside each anchor group of one task.
 
     Args:
         step_returns: R_t of the steps, flat (S,), or one sequence per episode.
-        anchors: what each step's agent saw (any hashable), arranged like ``step_returns``. For several tasks at once use
-            (task, observation) pairs.
+        anchors: what each step's agent saw (any hashable), arranged like ``step_returns``. For several tasks at
+            once use (task, observation) pairs.
         norm: F is std + eps ("std") or 1 ("none").
         ddof: 1 for the sample standard deviation.
 
@@ -123,10 +123,10 @@ def step_advantages(
 
 
 def similar_anchors(observations: Sequence[str], *, threshold: float = 0.95) -> list[int]:
-    """Return a cluster number per observation: the first cluster whose first member is at least ``threshold`` similar.
+    """Return a cluster number per observation: the first cluster whose first member is at least that similar.
 
-    Similarity is ``difflib.SequenceMatcher.ratio``. Use the numbers as ``anchors``. Cost grows with observations times clusters; equal
-    texts are compared once.
+    Similarity is ``difflib.SequenceMatcher.ratio``. Use the numbers as ``anchors``. Cost grows with observations
+    times clusters; equal texts are compared once.
 
     >>> similar_anchors(["a drawer", "a drawer.", "a fridge"], threshold=0.9)
     [0, 0, 1]
@@ -161,7 +161,7 @@ def combined(episode: ArrayLike, step: ArrayLike, *, omega: float = 1.0) -> Floa
     base = np.asarray(episode, dtype=np.float64)
     whole = vector("episode", np.full(local.size, base) if base.ndim == 0 else base, local.size)
     with np.errstate(over="ignore"):
-        return np.clip(whole + omega * local, -LARGEST, LARGEST)
+        return bounded(whole + omega * local)
 
 
 def penalise_invalid(rewards: ArrayLike, valid: ArrayLike, *, coefficient: float = 0.1) -> FloatArray:

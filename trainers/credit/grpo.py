@@ -8,14 +8,13 @@ Sources: GRPO, arXiv 2402.03300; Dr. GRPO, arXiv 2503.20783; RLOO, arXiv 2402.14
 
 from __future__ import annotations
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from agentic_gym.trainers.credit._arrays import FloatArray, deviations, divided, one_of, vector
 
 
-def group_advantages(
-    returns: ArrayLike, *, ddof: int = 1, eps: float = 1e-6, divide_by_std: bool = True
-) -> FloatArray:
+def group_advantages(returns: ArrayLike, *, ddof: int = 1, eps: float = 1e-6, divide_by_std: bool = True) -> FloatArray:
     """Return A_i = (R_i - mean_G) / (std_G + eps).
 
     Args:
@@ -35,13 +34,13 @@ def group_advantages(
     if not eps >= 0:
         raise ValueError(f"eps must not be negative, got {eps}")
     if values.size == 1:
-        return values.copy()
+        return np.copy(values)
     centred, std = deviations(values, ddof=ddof)
     return divided(centred, std + eps) if divide_by_std else centred
 
 
 def dr_grpo_advantages(returns: ArrayLike) -> FloatArray:
-    """Return A_i = R_i - mean_G, shape (M,): no division by the standard deviation, so no bias to easy or hard tasks."""
+    """Return A_i = R_i - mean_G, shape (M,): no division, which would favour very easy and very hard tasks."""
     return group_advantages(returns, divide_by_std=False)
 
 
@@ -55,6 +54,6 @@ def rloo_advantages(returns: ArrayLike) -> FloatArray:
     """
     values = vector("returns", returns)
     if values.size == 1:
-        return values.copy()
+        return np.copy(values)
     centred, _ = deviations(values)
     return divided(centred, 1.0 - 1.0 / values.size) if values.size else centred

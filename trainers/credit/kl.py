@@ -1,8 +1,9 @@
 """Per-token estimators of KL(policy || reference), and where each belongs.
 
 With d = logp - logp_ref of the sampled token: k1 = d, k2 = d^2 / 2, k3 = exp(-d) - 1 + d. In the *reward*
-(:func:`agentic_gym.trainers.credit.reinforce_pp.token_rewards`) the value is what counts: k1 and k3 are unbiased. In the
-*loss* the gradient is what counts: that of k2 is the gradient of the true KL, which is why "k3+" (the value of k3, the gradient of k2) exists.
+(:func:`agentic_gym.trainers.credit.reinforce_pp.token_rewards`) the value is what counts: k1 and k3 are unbiased.
+In the *loss* the gradient is what counts: that of k2 is the gradient of the true KL, which is why "k3+" (the value
+of k3, the gradient of k2) exists.
 Source: J. Schulman, "Approximating KL divergence" (2020); the clamps are those of verl.
 """
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from agentic_gym.trainers.credit._arrays import FloatArray, flags, one_of, vector
+from agentic_gym.trainers.credit._arrays import BoolArray, FloatArray, bounded, flags, one_of, vector
 
 KINDS = ("k1", "k2", "k3", "k3+")
 
@@ -22,11 +23,13 @@ K3_LIMIT = 10.0
 """k3 is clamped to +- this."""
 
 
-def _log_ratio(logp: ArrayLike, logp_ref: ArrayLike, mask: ArrayLike) -> tuple[FloatArray, np.ndarray]:
+def _log_ratio(logp: ArrayLike, logp_ref: ArrayLike, mask: ArrayLike) -> tuple[FloatArray, BoolArray]:
     trained = flags("mask", mask)
     policy = vector("logp", logp, trained.size, finite=False)[trained]
     reference = vector("logp_ref", logp_ref, trained.size, finite=False)[trained]
-    return vector("logp of trained tokens", policy) - vector("logp_ref of trained tokens", reference), trained
+    policy, reference = vector("logp of trained tokens", policy), vector("logp_ref of trained tokens", reference)
+    with np.errstate(over="ignore"):
+        return bounded(policy - reference), trained
 
 
 def token_kl(logp: ArrayLike, logp_ref: ArrayLike, mask: ArrayLike, *, kind: str = "k3") -> FloatArray:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from agentic_gym.trainers.credit._arrays import BoolArray, FloatArray, flags, one_of, vector
+from agentic_gym.trainers.credit._arrays import BoolArray, FloatArray, flags, one_of, saturated, vector
 from agentic_gym.trainers.credit.kl import LOG_RATIO_LIMIT
 
 AGGREGATIONS = ("token-mean", "seq-mean-token-sum", "seq-mean-token-mean", "seq-mean-token-sum-norm")
@@ -34,8 +34,8 @@ def policy_loss(
         mask: True for trained tokens; others are not read and get exactly 0 in both results.
         low, high: clip range 1 - low .. 1 + high; ``high > low`` is "clip-higher" (DAPO).
         dual: bound c > 1 of the loss for A < 0, or None for no bound.
-        keep_clipped_gradient: AEPO: above 1 + high the loss keeps its clipped value but also the gradient -(1 + high) A
-            instead of 0.
+        keep_clipped_gradient: AEPO: above 1 + high the loss keeps its clipped value but also the gradient -(1 +
+            high) A instead of 0.
 
     >>> loss, gradient = policy_loss([0.0], [-1.0], [1.0], [1])
     >>> loss.tolist(), gradient.tolist()
@@ -50,7 +50,8 @@ def policy_loss(
         raise ValueError(f"the clip range needs 0 <= low <= 1 and high >= 0, got low={low}, high={high}")
     if dual is not None and not dual > 1:
         raise ValueError(f"dual must be greater than 1 or None, got {dual}")
-    log_ratio = new - old
+    with np.errstate(over="ignore"):
+        log_ratio = new - old
     ratio = np.exp(np.clip(log_ratio, -LOG_RATIO_LIMIT, LOG_RATIO_LIMIT))
     ratio_slope = np.where(np.abs(log_ratio) < LOG_RATIO_LIMIT, ratio, 0.0)
     clipped = np.clip(ratio, 1 - low, 1 + high)
@@ -60,21 +61,21 @@ def policy_loss(
     if keep_clipped_gradient:
         clipped_slope = np.where(above, 1 + high, clipped_slope)
 
-    plain, bounded = -a * ratio, -a * clipped
-    use_bounded = bounded > plain
-    loss = np.where(use_bounded, bounded, plain)
-    slope = -a * np.where(use_bounded, clipped_slope, ratio_slope)
+    # The objective is linear in A, so an A near the largest float is saturated before it is multiplied.
+    a = saturated(a, 1 << 64)
+    at_ratio, at_clip = -a * ratio, -a * clipped
+    use_clip = at_clip > at_ratio
+    loss = np.where(use_clip, at_clip, at_ratio)
+    slope = -a * np.where(use_clip, clipped_slope, ratio_slope)
     if dual is not None:
         over = (a < 0) & (loss > -a * dual)
         loss, slope = np.where(over, -a * dual, loss), np.where(over, 0.0, slope)
     result, gradient = np.zeros(trained.size), np.zeros(trained.size)
-    result[trained], gradient[trained] = loss, slope
+    result[trained], gradient[trained] = loss + 0.0, slope + 0.0  # + 0.0 turns -0 into 0
     return result, gradient
 
 
-def aggregate(
-    losses: ArrayLike, mask: ArrayLike, *, mode: str = "token-mean", length: float | None = None
-) -> float:
+def aggregate(losses: ArrayLike, mask: ArrayLike, *, mode: str = "token-mean", length: float | None = None) -> float:
     """Reduce a batch of token losses to one number.
 
     Args:
@@ -97,6 +98,7 @@ def aggregate(
         return 0.0
     table = np.where(trained, table, 0.0)
     vector("losses of trained tokens", table.ravel())
+    table = saturated(table, table.size)
     counts = trained.sum(axis=1)
     if mode == "token-mean":
         return float(table.sum() / counts.sum())
@@ -113,9 +115,11 @@ def aggregate(
 
 
 def sequence_ratios(logp: ArrayLike, logp_old: ArrayLike, mask: ArrayLike) -> FloatArray:
-    """Return GSPO's s_i = exp(mean over the trained tokens of row i of (logp - logp_old)), shape (B,) (arXiv 2507.18071).
+    """Return GSPO's s_i = exp(mean over the trained tokens of row i of (logp - logp_old)), shape (B,) (arXiv
+    2507.18071).
 
-    The one ratio of a row replaces r at each of its tokens, in value and in clipping. 1 for a row without trained tokens.
+    The one ratio of a row replaces r at each of its tokens, in value and in clipping. 1 for a row without trained
+    tokens.
     """
     trained, rows = _rows(mask)
     shift = log_ratios(logp, logp_old, trained)
@@ -131,12 +135,14 @@ def log_ratios(logp: ArrayLike, logp_old: ArrayLike, mask: ArrayLike) -> FloatAr
         if table.shape != trained.shape:
             raise ValueError(f"{name} must have the shape of mask {trained.shape}, got {table.shape}")
         vector(f"{name} of trained tokens", table[trained])
-    return np.where(trained, tables[0], 0.0) - np.where(trained, tables[1], 0.0)
+    first, second = (saturated(np.where(trained, table, 0.0), 2 * table.size) for table in tables)
+    return first - second
 
 
 def _rows(mask: ArrayLike) -> tuple[BoolArray, BoolArray]:
     table = np.asarray(mask)
     if table.ndim != 2:
         raise ValueError(f"mask must have shape (B, T), got {table.shape}")
-    trained = flags("mask", table.ravel()).reshape(table.shape)
-    return trained, trained.any(axis=1)
+    trained: BoolArray = flags("mask", table.ravel()).reshape(table.shape)
+    rows: BoolArray = np.asarray(trained.any(axis=1))
+    return trained, rows

@@ -1,6 +1,7 @@
 """Importance correction for a sampler (say vLLM) whose log-probabilities differ from the trainer's for equal weights.
 
-The weight multiplies a token's loss and carries no gradient. rho = exp(logp_trainer - logp_sampler), both *before* the update.
+The weight multiplies a token's loss and carries no gradient. rho = exp(logp_trainer - logp_sampler), both *before*
+the update.
 """
 
 from __future__ import annotations
@@ -34,9 +35,7 @@ def sequence_masked(logp: ArrayLike, logp_sampler: ArrayLike, mask: ArrayLike, *
     [[0.0, 0.0], [1.0, 1.0]]
     """
     _check(cap)
-    product = np.exp(
-        np.clip(log_ratios(logp, logp_sampler, mask).sum(axis=1), -LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)
-    )
+    product = np.exp(np.clip(log_ratios(logp, logp_sampler, mask).sum(axis=1), -LOG_RATIO_LIMIT, LOG_RATIO_LIMIT))
     kept = np.where(product <= cap, product, 0.0)
     trained = flags("mask", np.ravel(mask)).reshape(np.shape(mask))
     return np.where(trained, kept[:, None], 0.0)

@@ -1,7 +1,7 @@
 """OTC: a tool-efficiency coefficient in [0, 1] that multiplies the correctness reward (arXiv 2504.14870).
 
-m is the number of tool calls of this episode, n the fewest calls with which the question has been answered correctly so
-far (kept over all epochs, so it only falls), c the largest number of calls allowed.
+m is the number of tool calls of this episode, n the fewest calls with which the question has been answered
+correctly so far (kept over all epochs, so it only falls), c the largest number of calls allowed.
 """
 
 from __future__ import annotations

@@ -9,7 +9,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from agentic_gym.trainers.credit._arrays import FloatArray, deviations, divided, flags, one_of, vector
+from agentic_gym.trainers.credit._arrays import (
+    FloatArray,
+    bounded,
+    deviations,
+    divided,
+    flags,
+    one_of,
+    saturated,
+    vector,
+)
 from agentic_gym.trainers.credit.grpo import group_advantages
 
 
@@ -65,6 +74,7 @@ def returns_to_go(rewards: ArrayLike, mask: ArrayLike, *, gamma: float = 1.0) ->
     """
     reward = vector("rewards", rewards)
     trained = flags("mask", mask, reward.size)
+    reward = saturated(reward, reward.size)
     if not 0 <= gamma <= 1:
         raise ValueError(f"gamma must lie in [0, 1], got {gamma}")
     if gamma == 1.0:
@@ -90,7 +100,7 @@ def token_rewards(outcome: float, kl: ArrayLike, mask: ArrayLike, *, beta: float
     result[trained] = -beta * vector("kl of trained tokens", penalty[trained])
     if trained.any():
         result[np.flatnonzero(trained)[-1]] += outcome
-    return result
+    return bounded(result)
 
 
 def batch_advantages(
@@ -113,7 +123,7 @@ def batch_advantages(
         ids = np.asarray(groups)
         if ids.shape != values.shape:
             raise ValueError(f"groups must have shape {values.shape}, got {ids.shape}")
-        values = values.copy()
+        values = np.copy(values)
         for group in np.unique(ids):
             members = ids == group
             values[members] = group_advantages(values[members], divide_by_std=False)

@@ -1,4 +1,4 @@
-"""Dynamic sampling: groups whose episodes all return the same teach an outcome-only rule nothing (DAPO, arXiv 2503.14476)."""
+"""Dynamic sampling: groups whose returns are all equal teach an outcome-only rule nothing (DAPO, arXiv 2503.14476)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ class Informative(NamedTuple):
 def informative(returns: ArrayLike, groups: ArrayLike, *, tolerance: float = 0.0) -> Informative:
     """Keep the groups whose returns differ by more than ``tolerance``.
 
-    Not for TRIAGE, whose role term trains on all-fail groups too. A group of one is kept: it has no baseline, so its advantage is its return.
+    Not for TRIAGE, whose role term trains on all-fail groups too. A group of one is kept: it has no baseline, so
+    its advantage is its return.
 
     Args:
         returns: shape (B,), after reward shaping.

@@ -26,7 +26,7 @@ def spread(values: ArrayLike, ids: ArrayLike, mask: ArrayLike) -> FloatArray:
     index = integers("ids", ids)
     trained = flags("mask", mask, index.size)
     used = index[trained]
-    if used.size and not (0 <= used.min() and used.max() < per_id.size):
+    if used.size and (used.min() < 0 or used.max() >= per_id.size):
         raise ValueError(f"ids of trained tokens must lie in 0..{per_id.size - 1}, got {used.min()}..{used.max()}")
     result = np.zeros(index.size)
     result[trained] = per_id[used]

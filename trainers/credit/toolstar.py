@@ -1,7 +1,8 @@
 r"""Tool-Star: an outcome reward with a format gate and a bonus for using both tools (arXiv 2505.16410).
 
 Bad format or no answer: -1. Good format, wrong answer: 0. Good format, score > 0: the score (token F1), plus 0.1 when
-both a search and a python call occur. Four-call episodes end at the limit of three calls (rollout setting).
+both a search and a python call occur. The episode ends at
+the request for a fourth call, which then is a format failure (a setting of the rollout).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def reward(
 
     Args:
         score: answer score in [0, 1]; None when no answer could be extracted.
-        well_formed: see :func:`well_formed`.
+        well_formed: see :func:`keeps_format`.
         tools_used: names of the tools called, executed or not ("python", "search").
         bonus: added when the score is positive and both tools were used. ARPO and AEPO use the same reward, EAPO has
             no bonus (``bonus=0``).
@@ -50,15 +51,15 @@ def reward(
     return float(score) + (bonus if set(TOOLS) <= set(tools_used) else 0.0)
 
 
-def well_formed(response: str, *, boxed: bool = True) -> bool:
+def keeps_format(response: str, *, boxed: bool = True) -> bool:
     r"""Return whether a response (model text and tool results, without the prompt) keeps the tag format.
 
     It must think at least once, close every block before the next opens, follow each python or search block by a result block,
     and hold exactly one answer, with ``\boxed{`` inside unless ``boxed=False``. Tags inside a tool result are text.
 
-    >>> well_formed(r"<think>2+2</think><python>print(4)</python><result>4</result><answer>\boxed{4}</answer>")
+    >>> keeps_format(r"<think>2+2</think><python>print(4)</python><result>4</result><answer>\boxed{4}</answer>")
     True
-    >>> well_formed(r"<think>2+2</think><python>print(4)</python><answer>\boxed{4}</answer>")
+    >>> keeps_format(r"<think>2+2</think><python>print(4)</python><answer>\boxed{4}</answer>")
     False
     """
     opened: str | None = None

@@ -1,8 +1,9 @@
 """TRIAGE: GRPO's outcome advantage plus a bounded correction by the role of each segment (arXiv 2606.32017).
 
-A segment k is one action on the environment (a command, a search, a click, an answer) with the thoughts before it. A judge
-that does not see the outcome gives it a role; A_{i,k} = A_i + lambda * c_role(i,k), then whitened over the batch's segments.
-:func:`agentic_gym.role_theory.fit_constants` measures whether a judge and these constants can help.
+A segment k is one action on the environment (a command, a search, a click, an answer) with the thoughts before it.
+A judge that does not see the outcome gives it a role; A_{i,k} = A_i + lambda * c_role(i,k), then whitened over the
+batch's segments. :func:`agentic_gym.role_theory.fit_constants` measures whether a judge and these constants can
+help.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from agentic_gym.roles import ROLE_CREDIT, Role
-from agentic_gym.trainers.credit._arrays import LARGEST, FloatArray, deviations, divided, vector
+from agentic_gym.trainers.credit._arrays import FloatArray, bounded, deviations, divided, vector
 from agentic_gym.trainers.credit.reinforce_pp import whiten
 
 LAMBDA: Mapping[str, float] = {"ALFWorld": 0.2, "WebShop": 0.2, "SearchQA": 0.4}
@@ -25,11 +26,11 @@ def role_credit(roles: Sequence[Role | str | None], constants: Mapping[Role, flo
 
     A role is a :class:`agentic_gym.roles.Role` or its letter; ValueError on anything else.
     """
-    table: dict[Role | str | None, float] = {None: np.nan, **constants}
+    table = {str(role): float(c) for role, c in constants.items()}
     try:
-        return np.array([table[role] for role in roles], dtype=np.float64)
+        return np.array([np.nan if role is None else table[role] for role in roles], dtype=np.float64)
     except (KeyError, TypeError):
-        strange = next(r for r in roles if not (r is None or (isinstance(r, str) and r in table)))
+        strange = next(r for r in roles if r is not None and not (isinstance(r, str) and r in table))
         raise ValueError(
             f"a role must be one of {', '.join(str(r) for r in constants)} or None, got {strange!r}"
         ) from None
@@ -67,17 +68,16 @@ def corrected(advantage: ArrayLike, credit: FloatArray, *, lam: float) -> FloatA
     if not (np.isfinite(lam) and lam >= 0):
         raise ValueError(f"lam must be a finite number of at least 0, got {lam}")
     with np.errstate(over="ignore"):
-        return np.clip(outcome + lam * credit, -LARGEST, LARGEST)
+        return bounded(outcome + lam * credit)
 
 
-def whiten_segments(
-    advantages: ArrayLike, *, weights: ArrayLike | None = None, eps: float = 1e-8
-) -> FloatArray:
+def whiten_segments(advantages: ArrayLike, *, weights: ArrayLike | None = None, eps: float = 1e-8) -> FloatArray:
     """Return (A - mean) / (std + eps) over all segments of a batch, shape (K,), population statistics.
 
     Args:
         advantages: corrected advantages of every segment of the batch, shape (K,).
-        weights: None counts each segment once (the default); token counts weigh long segments more. A segment of weight 0 gets 0.
+        weights: None counts each segment once (the default); token counts weigh long segments more. A segment of
+            weight 0 gets 0.
         eps: added to the standard deviation.
     """
     values = vector("advantages", advantages)
@@ -99,7 +99,8 @@ def batch_advantages(
     """Return the advantages of all K segments of a batch: correction, then whitening.
 
     A missing label is neutral in both steps. Whitening subtracts the mean correction of the labelled segments; an
-    unlabelled one therefore gets that mean first (ours), so that it ends where its outcome alone puts it. Without whitening it gets 0.
+    unlabelled one therefore gets that mean first (ours), so that it ends where its outcome alone puts it. Without
+    whitening it gets 0.
 
     Args:
         advantages: GRPO's A of the episode of each segment, shape (K,).

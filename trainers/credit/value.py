@@ -1,7 +1,7 @@
 """Outcome-supervised value baseline, TRIAGE's second rival: a value head on the policy's backbone instead of a judge.
 
-V(s_k) is predicted at the start of segment k and trained on the episode's final return alone. The paper does not print its
-form; ours offers both usual ones. GAE, for a critic per token, is here as well.
+V(s_k) is predicted at the start of segment k and trained on the episode's final return alone. The paper does not
+print its form; ours offers both usual ones. GAE, for a critic per token, is here as well.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from agentic_gym.trainers.credit._arrays import FloatArray, flags, one_of, vector
+from agentic_gym.trainers.credit._arrays import FloatArray, bounded, flags, one_of, saturated, vector
 from agentic_gym.trainers.credit.triage import corrected
 
 FORMS = ("baseline", "progress")
@@ -41,11 +41,12 @@ def segment_advantages(
     end = vector("outcome", [outcome])
     if form == "baseline":
         return corrected(end[0], -v, lam=1.0)
-    return corrected(advantage, np.diff(np.concatenate([v, end])), lam=lam)
+    return corrected(advantage, np.diff(saturated(np.concatenate([v, end]), 2)), lam=lam)
 
 
 def value_loss(values: ArrayLike, old_values: ArrayLike, target: ArrayLike, *, clip: float = 0.5) -> FloatArray:
-    """Return 0.5 max((V - R)^2, (V_clipped - R)^2) per segment, V_clipped within ``clip`` of the old value, shape (K,).
+    """Return 0.5 max((V - R)^2, (V_clipped - R)^2) per segment, V_clipped within ``clip`` of the old value, shape
+    (K,).
 
     ``target`` is one return or one per segment; ``clip=inf`` is the plain squared error.
     """
@@ -54,17 +55,16 @@ def value_loss(values: ArrayLike, old_values: ArrayLike, target: ArrayLike, *, c
     goal = vector("target", np.broadcast_to(target, v.shape) if np.ndim(target) == 0 else target, v.size)
     if not clip >= 0:
         raise ValueError(f"clip must not be negative, got {clip}")
-    near = np.clip(v, old - clip, old + clip)
-    return 0.5 * np.maximum((v - goal) ** 2, (near - goal) ** 2)
+    with np.errstate(over="ignore"):
+        near = np.clip(v, old - clip, old + clip)
+        return bounded(0.5 * np.maximum((v - goal) ** 2, (near - goal) ** 2))
 
 
-def gae(
-    rewards: ArrayLike, values: ArrayLike, mask: ArrayLike, *, gamma: float = 1.0, lam: float = 1.0
-) -> FloatArray:
+def gae(rewards: ArrayLike, values: ArrayLike, mask: ArrayLike, *, gamma: float = 1.0, lam: float = 1.0) -> FloatArray:
     """Return generalised advantage estimates along the trained tokens of one episode, 0 elsewhere.
 
-    Tool results are stepped over: the value after a trained token is that of the next trained one. A reward on a masked token
-    counts for the trained token before it.
+    Tool results are stepped over: the value after a trained token is that of the next trained one. A reward on a
+        masked token counts for the trained token before it.
 
     Args:
         rewards, values: per token, shape (T,); values of masked tokens are not read.
@@ -79,6 +79,7 @@ def gae(
     result = np.zeros(trained.size)
     v = vector("values", values, trained.size, finite=False)
     vector("values of trained tokens", v[trained])
+    reward, v = (saturated(x, 4 * trained.size) for x in (reward, v))
     for name, factor in (("gamma", gamma), ("lam", lam)):
         if not 0 <= factor <= 1:
             raise ValueError(f"{name} must lie in [0, 1], got {factor}")
