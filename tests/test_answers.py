@@ -48,9 +48,7 @@ def test_extract_boxed_returns_what_was_boxed(noise: str) -> None:
     extract_boxed(noise)
 
 
-@pytest.mark.parametrize(
-    "text", ["\\boxed{" * 30_000, "\\boxed{}" * 25_000, "\\boxed " * 30_000, "{" * 200_000]
-)
+@pytest.mark.parametrize("text", ["\\boxed{" * 30_000, "\\boxed{}" * 25_000, "\\boxed " * 30_000, "{" * 200_000])
 def test_extract_boxed_is_linear(text: str) -> None:
     start = time.perf_counter()
     extract_boxed(text)
@@ -135,12 +133,8 @@ def test_equal_numbers_are_decided_exactly(prediction: str, gold: str | int | fl
         ("$5", "6"),
     ],
 )
-def test_unequal_numbers_are_decided_exactly(
-    prediction: str, gold: str | int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(
-        symbolic, "verify", lambda *_, **__: pytest.fail("asked computer algebra about a number")
-    )
+def test_unequal_numbers_are_decided_exactly(prediction: str, gold: str | int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(symbolic, "verify", lambda *_, **__: pytest.fail("asked computer algebra about a number"))
     assert grade_math(prediction, gold) == WRONG
 
 
@@ -202,9 +196,7 @@ def test_integers_compare_in_every_spelling(a: int, b: int) -> None:
 @given(st.decimals(allow_nan=False, allow_infinity=False, places=6))
 def test_decimals_compare_exactly(value: object) -> None:
     text = str(value)
-    assert (
-        grade_math(text, text + "000" if "." in text and "E" not in text else text, symbolic=False) == RIGHT
-    )
+    assert grade_math(text, text + "000" if "." in text and "E" not in text else text, symbolic=False) == RIGHT
 
 
 @pytest.mark.parametrize(

@@ -134,11 +134,7 @@ def test_the_helper_dies_with_a_killed_parent(busy: bool) -> None:
 
 
 def test_the_helper_is_gone_after_a_normal_end() -> None:
-    code = (
-        "from agentic_gym import symbolic\n"
-        "symbolic.verify('1+1', ['2'])\n"
-        "print(symbolic._helper._process.pid)\n"
-    )
+    code = "from agentic_gym import symbolic\nsymbolic.verify('1+1', ['2'])\nprint(symbolic._helper._process.pid)\n"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert gone(int(ended.stdout), 1)
     assert ended.stderr == ""
