@@ -39,6 +39,8 @@ class UnicodeText(Text):
     """
 
     def __init__(self, max_length: int = 65_536, *, seed: int | np.random.Generator | None = None) -> None:
+        if max_length < 1:
+            raise ValueError(f"max_length must be at least 1 character, got {max_length}")
         super().__init__(max_length=max_length, min_length=0, charset="abc ", seed=seed)
 
     def contains(self, x: Any) -> bool:
