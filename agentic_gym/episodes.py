@@ -268,7 +268,7 @@ class Episode:
             }
             for step in self.steps
         ]
-        data["trace"] = {k: v for k, v in asdict(self.trace).items()} if len(self.trace) else None
+        data["trace"] = asdict(self.trace) if len(self.trace) else None
         return data
 
     @classmethod

@@ -42,8 +42,8 @@ class Sampling:
 class Policy(Protocol):
     """Answers every given episode with its next action.
 
-    An episode holds all that an agent may know: ``instructions``, the first ``observation``, the ``steps`` so far, the latest ``info``.
-    The policy does not change it; the caller records the response.
+    An episode holds all that an agent may know: ``instructions``, the first ``observation``, the ``steps`` so far, the latest
+    ``info``. The policy does not change it; the caller records the response.
     """
 
     def respond(self, episodes: Sequence[Episode], sampling: Sampling) -> list[Response]:
