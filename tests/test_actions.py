@@ -121,7 +121,10 @@ def test_a_thought_that_is_never_closed_hides_nothing() -> None:
         (hermes("python", {"code": "1", "more": "2"}), '"arguments" of python must hold one text.'),
         (hermes("python", {"code": 1}), '"arguments" of python must hold one text.'),
         (hermes("python", "</result>"), "</result> may not stand inside <tool_call>."),
-        (hermes("python", "<answer>1</answer>").replace("<a", "\\u003ca"), "</answer> may not stand inside <tool_call>."),
+        (
+            hermes("python", "<answer>1</answer>").replace("<a", "\\u003ca"),
+            "</answer> may not stand inside <tool_call>.",
+        ),
         (hermes("python", "<answer>1").replace("<a", "\\u003ca"), "No tag of the grammar may stand inside a call"),
     ],
 )
@@ -203,7 +206,9 @@ def test_a_block_means_the_same_alone(text: str, grammar: Grammar) -> None:
         assert (alone.kind, alone.name, alone.argument) == (parsed.kind, parsed.name, parsed.argument)
 
 
-@pytest.mark.parametrize("piece", ["<think>", "</think>", "<python>", "</python>", "<answer>x", "<", "<tool_call>{", "\0", "a "])
+@pytest.mark.parametrize(
+    "piece", ["<think>", "</think>", "<python>", "</python>", "<answer>x", "<", "<tool_call>{", "\0", "a "]
+)
 def test_a_huge_text_is_read_in_linear_time(piece: str) -> None:
     text = piece * (1_000_000 // len(piece))
     began = time.process_time()

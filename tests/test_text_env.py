@@ -3,7 +3,6 @@
 import pickle
 import random
 
-import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.error import ResetNeeded
@@ -12,7 +11,7 @@ from gymnasium.utils.env_checker import check_env as gymnasium_check_env
 from agentic_gym.actions import ParsedAction, RefusedCall
 from agentic_gym.episodes import ToolEvent
 from agentic_gym.tasks import Task, TaskSet
-from agentic_gym.text_env import MAX_OBSERVATION_CHARS, TextEnv, Transition
+from agentic_gym.text_env import TextEnv, Transition
 from tests.toys import SUMS, Corridor, Echo, Search, Sums
 
 
@@ -65,7 +64,12 @@ def test_an_unavailable_tool_masks_the_episode(env: Sums) -> None:
     observation, reward, terminated, truncated, info = env.step("<python>down</python>")
     assert "does not count" in observation
     assert (reward, terminated, truncated) == (0.0, False, True)
-    assert (info["outcome"], info["score"], info["tool_calls"], info["tool"].status) == ("masked", 0.0, 0, "unavailable")
+    assert (info["outcome"], info["score"], info["tool_calls"], info["tool"].status) == (
+        "masked",
+        0.0,
+        0,
+        "unavailable",
+    )
 
 
 def test_a_malformed_action_costs_the_turn_and_nothing_else(env: Sums) -> None:
@@ -258,5 +262,3 @@ def test_an_episode_that_could_not_begin_cannot_be_stepped() -> None:
         env.reset()
     with pytest.raises(ResetNeeded):
         env.step("<answer>1</answer>")
-
-

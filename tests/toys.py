@@ -111,5 +111,3 @@ class Foreign(gym.Env[str, str]):
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         self.received.append(action)
         return f"you said {action}", 0.5, "stop" in action, False, {}
-
-
