@@ -316,7 +316,7 @@ def _generators_untouched() -> Iterator[None]:
 
 def _legacy_numpy_state() -> tuple[Any, ...]:
     name, keys, *rest = np.random.get_state()  # noqa: NPY002  # read, to see that nobody moved it
-    return (name, bytes(memoryview(np.asarray(keys))), *rest)
+    return (name, np.asarray(keys).tobytes(), *rest)
 
 
 def _check_render(env: gym.Env[Any, Any]) -> None:

@@ -111,3 +111,8 @@ class Foreign(gym.Env[str, str]):
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         self.received.append(action)
         return f"you said {action}", 0.5, "stop" in action, False, {}
+
+
+if "toys/Sums-v0" not in gym.registry:
+    gym.register("toys/Sums-v0", entry_point="tests.toys:Sums")
+    gym.register("toys/Corridor-v0", entry_point="tests.toys:Corridor")
