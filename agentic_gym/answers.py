@@ -30,7 +30,7 @@ class Grade:
     correct: bool
     """Whether the prediction equals an accepted answer."""
     status: Literal["exact", "symbolic", "unparseable", "timeout"]
-    """Decided by exact comparison; by computer algebra; the prediction is no mathematics; or the time ran out."""
+    """How it was decided: by exact comparison, by computer algebra, or not: no mathematics, out of time."""
 
 
 # -- \boxed{} -----------------------------------------------------------------------------------------------
@@ -41,9 +41,9 @@ _BOX_TOKEN = re.compile(
 
 
 def extract_boxed(text: str) -> str | None:
-    r"""Return the content of the last complete ``\boxed{...}`` or ``\fbox{...}`` (or ``\boxed 7``), else None.
+    r"""Return the content of the last complete ``\boxed{...}`` or ``\fbox{...}`` or ``\boxed 7``, else None.
 
-    Escaped braces do not count; of nested boxes the innermost last one is taken. Time is linear in the text.
+    Escaped braces do not count; of nested boxes the innermost last one is taken. Linear time.
 
     >>> extract_boxed(r"so \boxed{1} or rather \boxed{\frac{1}{2}}, I \boxed{think")
     '\\frac{1}{2}'
@@ -72,9 +72,9 @@ def grade_math(
 ) -> Grade:
     r"""Decide whether `prediction` equals the accepted answer (or one of several).
 
-    1. Both sides are read as exact rationals: integers with separators, signs, ``$`` or units, decimals, ``a/b``,
-       ``\frac``, mixed numbers, in wrappers such as ``\boxed``, ``\text`` or ``x =``. Where both can be read, this
-       decides: no rounding, and ``50\%`` is both 50 and 0.5.
+    1. Both sides are read as exact rationals: integers with separators, signs, ``$`` or units, decimals,
+       ``a/b``, ``\frac``, mixed numbers, in wrappers such as ``\boxed``, ``\text`` or ``x =``. Where both
+       can be read, this decides: no rounding, and ``50\%`` is both 50 and 0.5.
     2. Equal text after LaTeX normalisation.
     3. Computer algebra (math-verify) in a helper process that is killed after `timeout` seconds.
 
@@ -90,8 +90,10 @@ def grade_math(
     Raises:
         ImportError: step 3 is needed and math-verify is not installed.
 
-    >>> grade_math(r"\boxed{1{,}200}", "1200"), grade_math("41", 42), grade_math("dunno", 42)
-    (Grade(correct=True, status='exact'), Grade(correct=False, status='exact'), Grade(correct=False, status='unparseable'))
+    >>> grade_math(r"so \boxed{1{,}200}", ["1200", "1.2e3"])
+    Grade(correct=True, status='exact')
+    >>> grade_math("41", 42).status, grade_math("I give up", 42).status
+    ('exact', 'unparseable')
     """
     if not isinstance(prediction, str):
         raise TypeError(f"prediction must be a str, got {type(prediction).__name__}: {prediction!r:.60}")
@@ -110,11 +112,12 @@ def grade_math(
             undecided.append((text, gold_number is not None))
     if not undecided:
         return Grade(False, "exact")
-    if len(answer) <= MAX_EXPRESSION and any(_plain(answer) == _plain(text) for text, _ in undecided):
-        return Grade(True, "exact")
     numeric_only = all(is_number for _, is_number in undecided)
-    if len(answer) > MAX_EXPRESSION or (numeric_only and _WORDS.fullmatch(answer)):
+    if len(answer) > MAX_EXPRESSION or _deep(answer) or (numeric_only and _WORDS.fullmatch(answer)):
         return Grade(False, "unparseable")
+    plain = _plain(answer)
+    if plain and any(plain == _plain(text) for text, _ in undecided):
+        return Grade(True, "exact")
     if not symbolic:
         return Grade(False, "unparseable" if numeric_only else "exact")
 
@@ -126,11 +129,23 @@ def grade_math(
     return Grade(verdict == "equal", "symbolic")
 
 
-MAX_EXPRESSION = 2_000
+MAX_EXPRESSION = 1_000
 """Longer answers (characters) are compared as plain numbers only; no accepted answer comes near it."""
 
+MAX_NESTING = 40
+"""Brackets nested deeper than this make an answer unparseable: parsers take exponential time on them."""
+
 # Words without a digit, an operator or a backslash are no number: not worth a question to computer algebra.
-_WORDS = re.compile(r"[^\W\d_]{2,}(?:[\s.,;:!?'\"][^\W\d_]*)*")
+_WORDS = re.compile(r"(?=.*[^\W\d_]{3})[^\W\d_]+(?:[\s.,;:!?'\"][^\W\d_]*)*")
+
+
+def _deep(text: str) -> bool:
+    depth = 0
+    for char in text:
+        depth += (char in "([{") - (char in ")]}")
+        if depth > MAX_NESTING:
+            return True
+    return False
 
 
 def _golds(gold: Gold | Sequence[Gold]) -> list[str]:
@@ -146,7 +161,7 @@ def _answer(text: str) -> str:
 
 
 class _Number(NamedTuple):
-    """An exact value. Values too long to expand are kept as (sign, digits, power of ten), which is unique too."""
+    """An exact value; one too long to expand is kept as (sign, digits, power of ten), which is unique too."""
 
     value: Fraction | int | tuple[str, str, int]
     percent: bool = False
@@ -192,9 +207,7 @@ def _decimal(text: str) -> Fraction | int | tuple[str, str, int] | None:
     return value * 10**power if power >= 0 else Fraction(value, 10**-power)
 
 
-_TRANSLATE = str.maketrans(
-    {"\u2212": "-", "\u2013": "-", "\u00a0": " ", "\u202f": " ", "\u2009": " ", "\\": "\\"}
-)
+_TRANSLATE = str.maketrans({"\u2212": "-", "\u2013": "-", "\u00a0": " ", "\u202f": " ", "\u2009": " "})
 _SEPARATOR = re.compile(r"\{,\}|,\s*\\!\s*")
 _SPACING = re.compile(r"\\[!,;:> ]|\\q?quad\b|~|\\left\b|\\right\b|\s+")
 _WRAPPED = re.compile(
@@ -205,16 +218,24 @@ _WRAPPED = re.compile(
 _PREFIX = re.compile(r"(?:[A-Za-z](?:_(?:[A-Za-z0-9]|\{[A-Za-z0-9]+\}))?\s*)?=\s*(?!=)")
 _CURRENCY = re.compile(r"([+-]?)\s*(?:\\?\$|[€£¥])\s*")
 _UNIT = re.compile(
-    r"\s*(?:(?P<percent>\\?%|\\?percent\b)"
-    r"|\^\s*(?:\\circ|\{\s*\\circ\s*\})|\\degree\b|°|\\?\$|[€£¥]"
+    r"\s*(?:(?P<percent>\\?%)|\^\s*(?:\\circ|\{\s*\\circ\s*\})|\\degree|°|\\?\$|[€£¥]"
     r"|\\(?:text|textrm|mathrm|mbox)\s*\{(?P<text>[^{}0-9\\]*)\}(?:\s*\^\s*\{?[23]\}?)?"
-    r"|(?<![A-Za-z])(?:dollars?|cents?|degrees?|radians?|units?|points?|hours?|minutes?|seconds?|days?|weeks?"
-    r"|months?|years?|miles?|feet|foot|inch(?:es)?|yards?|met(?:er|re)s?|grams?|pounds?|ounces?|lit(?:er|re)s?"
-    r"|gallons?|people|cm|mm|km|kg|mph|USD|square|cubic)(?:\s*\^\s*\{?[23]\}?)?)$"
+    r"|(?<![A-Za-z])(?:[cmk]m|kg|mph|in|ft|lbs?|oz|mi)(?:\s*\^\s*\{?[23]\}?)?"
+    r"|(?<=[^A-Za-z ])(?P<words>(?: ?[A-Za-z]{3,})(?: [A-Za-z]+)*))$"
 )
-_SCALES = re.compile(
-    r"\b(?:tens?|hundreds?|thousands?|millions?|billions?|trillions?|dozens?|hal(?:f|ves)|thirds?|quarters?|pi|base"
-    r"|mod|squared|cubed|factorial|or|and|percent|not|to|over|times|plus|minus)\b",
+_SCALES = {
+    "hundred": 100,
+    "thousand": 10**3,
+    "million": 10**6,
+    "billion": 10**9,
+    "trillion": 10**12,
+    "dozen": 12,
+}
+# Words after a number that are not units: they would change its value.
+_NOT_A_UNIT = re.compile(
+    r"\b(?:hundreds?|thousands?|[mbtr]{1,2}illions?|dozens?|hal(?:f|ves)|thirds?|quarters?|pi|base|mod|squared|cubed"
+    r"|factorial|or|and|not|to|over|times|plus|minus|divided|choose|sqrt|sin|cos|tan|log|exp|inf\w*|alpha|beta|gamma"
+    r"|theta|phi|e|i|x)\b",
     re.IGNORECASE,
 )
 _NUM = r"[+-]?\s*(?:[0-9][0-9,]*(?:\.[0-9]*)?|\.[0-9]+)"
@@ -229,7 +250,7 @@ _QUOTIENT = re.compile(rf"(?:(?P<sign>[+-]?)\s*(?P<whole>[0-9]+) +)?(?P<a>{_NUM}
 def _read_latex_number(text: str) -> _Number | None:
     text = _SEPARATOR.sub(",", text.translate(_TRANSLATE))
     text = _SPACING.sub(" ", text).strip()
-    percent = False
+    percent, scale = False, 1
     before = None
     while text != before:  # Each round takes one wrapper, prefix or unit off, so this ends.
         before = text
@@ -240,13 +261,20 @@ def _read_latex_number(text: str) -> _Number | None:
         text = _PREFIX.sub("", text, count=1) if _PREFIX.match(text) else text
         text = _CURRENCY.sub(r"\1", text, count=1) if _CURRENCY.match(text) else text
         unit = _UNIT.search(text)
-        if unit and unit.start() > 0 and not _SCALES.search(unit["text"] or ""):
-            percent = percent or unit["percent"] is not None
+        if unit and unit.start() > 0:
+            word = (unit["text"] or unit["words"] or "").strip().lower()
+            if scale == 1 and word.rstrip("s") in _SCALES:
+                scale = _SCALES[word.rstrip("s")]
+            elif _NOT_A_UNIT.search(word):
+                break
+            percent = percent or unit["percent"] is not None or word == "percent"
             text = text[: unit.start()]
     value = _plain_number(text)
     if value is None:
-        value = _fraction(_FRACTION.fullmatch(text)) or _fraction(_QUOTIENT.fullmatch(text))
-    return None if value is None else _Number(value, percent)
+        value = _fraction(_FRACTION.fullmatch(text) or _QUOTIENT.fullmatch(text))
+    if value is None or (scale > 1 and isinstance(value, tuple)):
+        return None
+    return _Number(value if isinstance(value, tuple) else value * scale, percent)
 
 
 def _balanced(text: str) -> bool:

@@ -66,7 +66,7 @@ class Task:
     prompt: str
     """The problem text; environments add their own instructions."""
     answer: Any = None
-    """What the grader compares with: text, a number, a tuple of accepted ones; None where a simulator decides."""
+    """What the grader compares with (text, a number, a tuple of accepted ones); None: a simulator decides."""
     level: Level = None
     """Known difficulty, if any."""
     info: Mapping[str, Any] = field(default_factory=dict)

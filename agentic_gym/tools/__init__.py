@@ -1,1 +1,1 @@
-"""The tools that environments offer to an agent."""
+"""Tools that an agent may call: a sandboxed Python interpreter, retrievers."""

@@ -1,0 +1,57 @@
+"""Messages between the caller, the template process and a child: small JSON records with file descriptors."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import tempfile
+from collections.abc import Sequence
+from typing import Any
+
+KIND = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_DGRAM
+"""Keeps message boundaries, so that many threads may send on one socket."""
+MAX_MESSAGE = 65536
+
+READY, MEMORY, REFUSED = b"R", b"M", b"E"
+"""Child to template: user code starts now; it ended by MemoryError; hardening failed (text follows)."""
+KILL_OUTPUT, KILL_TIMEOUT, INTERRUPT = b"O", b"T", b"I"
+"""Caller to template, on a call's own socket. Closing that socket ends the run."""
+
+
+def pair() -> tuple[socket.socket, socket.socket]:
+    """Two connected sockets that keep message boundaries."""
+    return socket.socketpair(socket.AF_UNIX, KIND)
+
+
+def send(channel: socket.socket, message: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
+    """Send one record and copies of the descriptors; raise OSError when the other end is gone."""
+    data = json.dumps(message).encode()
+    if descriptors:
+        socket.send_fds(channel, [data], list(descriptors))
+    else:
+        channel.send(data)
+
+
+def receive(channel: socket.socket) -> tuple[dict[str, Any] | None, list[int]]:
+    """One record and its descriptors; (None, []) at the end of the stream."""
+    data, descriptors, _, _ = socket.recv_fds(channel, MAX_MESSAGE, 8)
+    if not data:
+        return None, descriptors
+    message: dict[str, Any] = json.loads(data)
+    return message, descriptors
+
+
+def anonymous_file(data: bytes) -> int:
+    """A descriptor of a nameless file with this content, read from the start."""
+    if hasattr(os, "memfd_create"):
+        handle = os.memfd_create("agentic-gym", os.MFD_CLOEXEC)
+    else:
+        with tempfile.TemporaryFile() as file:
+            handle = os.dup(file.fileno())
+    view = memoryview(data)
+    while view:
+        view = view[os.write(handle, view) :]
+    os.lseek(handle, 0, os.SEEK_SET)
+    return handle

@@ -1,0 +1,120 @@
+"""Scratch directories of hostile code: measured and emptied without recursion and without following links."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import stat
+import tempfile
+
+_MAX_DEPTH = 64
+_OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def empty(path: str) -> None:
+    """Remove everything below `path`, however deep, whatever its modes; `path` itself stays.
+
+    Each directory is flattened: its sub-directories are renamed into the top one, so no path gets long and
+    nothing recurses. Nobody else may be changing the tree (its owner is dead). Raises OSError on failure.
+    """
+    os.chmod(path, 0o700)
+    top = os.open(path, _OPEN_DIRECTORY)
+    serial = 0
+    try:
+        while names := os.listdir(top):
+            for name in names:
+                if not _is_directory(name, top):
+                    os.unlink(name, dir_fd=top)
+                    continue
+                os.chmod(name, 0o700, dir_fd=top)
+                inner = os.open(name, _OPEN_DIRECTORY, dir_fd=top)
+                try:
+                    for child in os.listdir(inner):
+                        if _is_directory(child, inner):
+                            os.chmod(child, 0o700, dir_fd=inner)
+                            serial = _lift(child, inner, top, serial)
+                        else:
+                            os.unlink(child, dir_fd=inner)
+                finally:
+                    os.close(inner)
+                os.rmdir(name, dir_fd=top)
+    finally:
+        os.close(top)
+
+
+def remove(path: str) -> None:
+    """Remove `path` and everything below it; nothing happens where it does not exist."""
+    with contextlib.suppress(FileNotFoundError):
+        empty(path)
+        os.rmdir(path)
+
+
+def _is_directory(name: str, parent: int) -> bool:
+    return stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
+
+
+def _lift(name: str, source: int, top: int, serial: int) -> int:
+    """Rename a directory into the top one under a free name; returns the next number to try."""
+    while True:
+        target = f".lifted-{serial}"
+        serial += 1
+        try:
+            os.stat(target, dir_fd=top, follow_symlinks=False)
+        except FileNotFoundError:
+            os.rename(name, target, src_dir_fd=source, dst_dir_fd=top)
+            return serial
+
+
+def over_limit(path: str, max_bytes: int, max_entries: int) -> bool:
+    """Whether a tree holds more than so many bytes or entries, or nests deeper than any honest program.
+
+    The tree may be changing; whatever vanishes while it is read is not counted.
+    """
+    used = entries = 0
+    stack = [(path, 0)]
+    while stack:
+        directory, depth = stack.pop()
+        try:
+            with os.scandir(directory) as iterator:
+                for entry in iterator:
+                    entries += 1
+                    status = entry.stat(follow_symlinks=False)
+                    used += status.st_blocks * 512
+                    if used > max_bytes or entries > max_entries or depth > _MAX_DEPTH:
+                        return True
+                    if stat.S_ISDIR(status.st_mode):
+                        stack.append((entry.path, depth + 1))
+        except OSError:
+            continue
+    return False
+
+
+_PREFIX = "agentic-gym-sandbox-"
+_LOCK = ".lock"
+
+
+def make_base(parent: str) -> str:
+    """A private directory for scratch directories, marked as in use; also removes dead sandboxes' ones."""
+    for name in os.listdir(parent):
+        if name.startswith(_PREFIX):
+            _remove_if_abandoned(os.path.join(parent, name))
+    base = tempfile.mkdtemp(prefix=_PREFIX, dir=parent)
+    lock = os.path.join(base, _LOCK)
+    handle = os.open(lock + ".new", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(handle, fcntl.LOCK_EX)  # held until this process ends, however it ends
+    os.rename(lock + ".new", lock)
+    return base
+
+
+def _remove_if_abandoned(base: str) -> None:
+    """Remove a base of ours whose template has died; leave one that is in use or another user's."""
+    with contextlib.suppress(OSError):
+        if os.lstat(base).st_uid != os.getuid():
+            return
+        handle = os.open(os.path.join(base, _LOCK), os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            remove(base)
+        finally:
+            os.close(handle)

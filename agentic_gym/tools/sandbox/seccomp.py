@@ -1,0 +1,162 @@
+"""The system-call filter: a small BPF assembler, the policy, and its installation.
+
+Two filters stack. The first, the same for every run, is put on while a child waits for work: what is not on
+the list of `syscall_table` is refused. The second, a few instructions, is put on when the limits are in place: it
+closes the calls that could change them and ties signals to the child's own process id.
+
+What the policy leaves out, and why it matters:
+
+- fork, exec: no new processes, so no fork bombs, no daemons, nothing left to reap;
+- socket, connect, bind, and socketpair of datagrams (a datagram pair can be re-addressed to any unix socket);
+- F_SETOWN and F_SETSIG (would make the kernel signal any process of the same user), kill of others;
+- setpriority, sched_setaffinity, prlimit (would reach other processes of the same user);
+- chmod, utime, chown, setxattr (Landlock does not guard them), ioctl beyond terminal queries;
+- memfd_create, shmget, mq_open, add_key: memory outside every limit, or outliving the process;
+- O_TRUNC on a read-only open (truncates without the write right, on kernels before Landlock ABI 3).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import struct
+from dataclasses import dataclass
+
+from agentic_gym.tools.sandbox import kernel
+from agentic_gym.tools.sandbox import syscall_table as table
+
+_LOAD, _JUMP, _EQUAL, _GREATER_EQUAL, _AND, _RETURN = 0x20, 0x05, 0x15, 0x35, 0x54, 0x06
+_ANY_BIT = 0x45
+_NUMBER_AT, _ARCH_AT, _ARGUMENTS_AT = 0, 4, 16
+
+_ALLOW = 0x7FFF0000
+_KILL_PROCESS = 0x80000000
+_NOTIFY = 0x7FC00000
+_ERRNO = 0x00050000
+_EPERM = _ERRNO | errno.EPERM
+_ENOSYS = _ERRNO | errno.ENOSYS
+
+_AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+_SET_MODE_FILTER = 1
+_FLAG_NEW_LISTENER = 1 << 3
+
+_CLONE_THREAD = 0x10000
+_CLONE_FORBIDDEN = 0x7E020000 | 0x80 | 0x1000  # every CLONE_NEW*, CLONE_PIDFD
+_PRCTL_ALLOWED = (3, 15, 16, 23, 0x53564D41)  # read dumpable, set and get name, read capability, name a map
+_FCNTL_ALLOWED = (0, 1, 2, 3, 4, 5, 6, 7, 36, 37, 38, 1030, 1032)  # dup, flags, locks, read pipe size
+_IOCTL_ALLOWED = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)  # terminal queries, FIONREAD, FIONBIO, cloexec
+_AF_UNIX, _SOCK_STREAM, _SOCK_TYPE_MASK = 1, 1, 0xF
+_READ_ONLY_TRUNCATE, _OPEN_MASK = 0o1000, 0o1003
+
+Instruction = tuple[int, int, int, int]
+
+
+def install(program: bytes, *, listener: bool = False) -> int:
+    """Put a filter on this process; needs no_new_privs.
+
+    Returns the notification descriptor with `listener`, else 0. Raises OSError when the kernel refuses.
+    """
+    buffer = ctypes.create_string_buffer(program, len(program))
+    header = struct.pack("@HP", len(program) // 8, ctypes.addressof(buffer))
+    flags = _FLAG_NEW_LISTENER if listener else 0
+    return kernel.syscall(kernel.SYS_SECCOMP, _SET_MODE_FILTER, flags, header)
+
+
+def run_filter(*, metadata: bool, truncate: bool) -> bytes:
+    """The first filter. `metadata` opens chmod and utime, `truncate` truncation by path."""
+    actions: dict[int, str] = dict.fromkeys(table.ALWAYS.values(), "allow")
+    actions |= dict.fromkeys((table.LATER | table.SIGNALS).values(), "allow")
+    actions |= {number: name for name, number in table.ARGUMENTS_MATTER.items()}
+    actions |= dict.fromkeys(table.ABSENT.values(), "absent")
+    if metadata:
+        actions |= dict.fromkeys(table.METADATA.values(), "allow")
+    if truncate:
+        actions |= dict.fromkeys(table.TRUNCATE.values(), "allow")
+    boundaries: list[tuple[int, str]] = [(0, actions.get(0, "deny"))]
+    for number in range(1, table.NEWEST + 1):
+        action = actions.get(number, "deny")
+        if action != boundaries[-1][1]:
+            boundaries.append((number, action))
+    boundaries.append((table.NEWEST + 1, "absent"))
+    blocks = _argument_checks()
+    blocks["allow"], blocks["deny"], blocks["absent"] = [_ret(_ALLOW)], [_ret(_EPERM)], [_ret(_ENOSYS)]
+    body = [
+        (_LOAD, 0, 0, _ARCH_AT),
+        (_EQUAL, 1, 0, _AUDIT_ARCH[kernel.MACHINE]),
+        _ret(_KILL_PROCESS),
+        (_LOAD, 0, 0, _NUMBER_AT),
+        *_search(boundaries, blocks),
+    ]
+    return _encode(body)
+
+
+def seal_filter(pid: int, *, notify_threads: bool) -> bytes:
+    """The second filter, for the process `pid`; with `notify_threads` a new thread needs a supervisor's yes."""
+    to_self = [_argument(0), (_EQUAL, 0, 1, pid), _ret(_ALLOW), _ret(_EPERM)]
+    reading = [_argument(2), (_EQUAL, 0, 3, 0), _argument(2, high=True), (_EQUAL, 0, 1, 0)]
+    blocks: list[tuple[int, list[Instruction]]] = [(n, to_self) for n in table.SIGNALS.values()]
+    blocks.append((table.ARGUMENTS_MATTER["prlimit64"], [*reading, _ret(_ALLOW), _ret(_EPERM)]))
+    blocks += [(n, [_ret(_EPERM)]) for n in (table.LATER | table.SETRLIMIT).values()]
+    if notify_threads:
+        blocks.append((table.ARGUMENTS_MATTER["clone"], [_ret(_NOTIFY)]))
+    body: list[Instruction] = [(_LOAD, 0, 0, _NUMBER_AT)]
+    for number, block in blocks:
+        body += [(_EQUAL, 0, len(block), number), *block]
+    return _encode([*body, _ret(_ALLOW)])
+
+
+def _argument_checks() -> dict[str, list[Instruction]]:
+    """System calls that depend on their arguments: what is loaded, what is compared, what is returned."""
+    truncating = [(_AND, 0, 0, _OPEN_MASK), (_EQUAL, 0, 1, _READ_ONLY_TRUNCATE), _ret(_EPERM), _ret(_ALLOW)]
+    return {
+        "open": [_argument(1), *truncating],
+        "openat": [_argument(2), *truncating],
+        "sendto": [
+            _argument(4), (_EQUAL, 0, 3, 0), _argument(4, high=True), (_EQUAL, 0, 1, 0),
+            _ret(_ALLOW), _ret(_EPERM),
+        ],
+        "socketpair": [
+            _argument(0), (_EQUAL, 0, 4, _AF_UNIX),
+            _argument(1), (_AND, 0, 0, _SOCK_TYPE_MASK), (_EQUAL, 0, 1, _SOCK_STREAM),
+            _ret(_ALLOW), _ret(_EPERM),
+        ],
+        "clone": [
+            _argument(0), (_ANY_BIT, 0, 2, _CLONE_THREAD), (_ANY_BIT, 1, 0, _CLONE_FORBIDDEN),
+            _ret(_ALLOW), _ret(_EPERM),
+        ],
+        "prlimit64": [_argument(0), (_EQUAL, 0, 1, 0), _ret(_ALLOW), _ret(_EPERM)],
+        "ioctl": _one_of(1, _IOCTL_ALLOWED),
+        "fcntl": _one_of(1, _FCNTL_ALLOWED),
+        "prctl": _one_of(0, _PRCTL_ALLOWED),
+    }  # fmt: skip
+
+
+def _one_of(index: int, values: tuple[int, ...]) -> list[Instruction]:
+    tests = [(_EQUAL, len(values) - i, 0, value) for i, value in enumerate(values)]
+    return [_argument(index), *tests, _ret(_EPERM), _ret(_ALLOW)]
+
+
+def _argument(index: int, *, high: bool = False) -> Instruction:
+    """Load one 32-bit half of a system-call argument (both machines are little-endian)."""
+    return (_LOAD, 0, 0, _ARGUMENTS_AT + 8 * index + (4 if high else 0))
+
+
+def _ret(value: int) -> Instruction:
+    return (_RETURN, 0, 0, value)
+
+
+def _search(boundaries: list[tuple[int, str]], blocks: dict[str, list[Instruction]]) -> list[Instruction]:
+    """A binary search over [start, next start) ranges of system-call numbers, each with its block inline."""
+    if len(boundaries) == 1:
+        return blocks[boundaries[0][1]]
+    middle = len(boundaries) // 2
+    below = _search(boundaries[:middle], blocks)
+    above = _search(boundaries[middle:], blocks)
+    start = boundaries[middle][0]
+    if len(below) <= 255:
+        return [(_GREATER_EQUAL, len(below), 0, start), *below, *above]
+    return [(_GREATER_EQUAL, 0, 1, start), (_JUMP, 0, 0, len(below)), *below, *above]
+
+
+def _encode(program: list[Instruction]) -> bytes:
+    return b"".join(struct.pack("=HBBI", *instruction) for instruction in program)
