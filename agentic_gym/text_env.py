@@ -59,6 +59,13 @@ class StepInfo(TypedDict, total=False):
     """last step: graded value in [0, 1]."""
 
 
+class _Level(int):
+    """A level of a task set that mixes numbers with words or None.
+
+    Vector environments put plain numbers of ``info`` into an integer array, in which the others have no place.
+    """
+
+
 @dataclass(frozen=True)
 class Transition:
     """What an action did, as a subclass reports it."""
@@ -131,6 +138,7 @@ class TextEnv(gym.Env[str, str], ABC):
         self.observation_space = UnicodeText(MAX_OBSERVATION_CHARS)
         self.action_space = UnicodeText(MAX_ACTION_CHARS)
         self.task: Task = tasks[0]
+        self._mixed_levels = len({type(task.level) for task in tasks}) > 1
         self._turn = 0
         self._tool_calls = 0
         self._running = False
@@ -190,10 +198,11 @@ class TextEnv(gym.Env[str, str], ABC):
         self._transcript = []
         observation = self._clip(self._begin(self.task))
         self._running = True
+        level = self.task.level
         info: dict[str, Any] = {
             "instructions": self.instructions,
             "task_id": self.task.id,
-            "level": self.task.level,
+            "level": _Level(level) if self._mixed_levels and isinstance(level, int) else level,
             "success": False,
         }
         self._note(observation)

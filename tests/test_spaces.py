@@ -79,6 +79,21 @@ def test_shared_memory_returns_what_was_written(texts: list[str]) -> None:
     assert read_from_shared_memory(space, memory, n=3) == expected
 
 
+def test_what_was_read_follows_the_memory_and_a_copy_does_not() -> None:
+    space = UnicodeText(9)
+    memory = create_shared_memory(space, n=2)
+    texts = read_from_shared_memory(space, memory, n=2)
+    copied = copy.deepcopy(texts)
+    write_to_shared_memory(space, 1, "new", memory)
+    assert (texts[1], texts[-1], texts[:], list(texts), repr(texts)) == (
+        "new", "new", ("", "new"), ["", "new"], "('', 'new')",
+    )  # fmt: skip
+    assert copied == ("", "")
+    assert type(copied) is tuple
+    with pytest.raises(IndexError):
+        texts[2]
+
+
 def test_the_widest_characters_fill_the_shared_row() -> None:
     space = UnicodeText(4)
     memory = create_shared_memory(space, n=2)

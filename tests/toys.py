@@ -116,3 +116,10 @@ class Foreign(gym.Env[str, str]):
 if "toys/Sums-v0" not in gym.registry:
     gym.register("toys/Sums-v0", entry_point="tests.toys:Sums")
     gym.register("toys/Corridor-v0", entry_point="tests.toys:Corridor")
+    gym.register("toys/MixedLevels-v0", entry_point="tests.toys:mixed_levels")
+
+
+def mixed_levels(**kwargs: Any) -> Sums:
+    """Sums with a level that is a number, a word, or unknown."""
+    levels: list[int | str | None] = [0, None, "hard"]
+    return Sums(TaskSet([Task(f"sum-{i}", "?", "1", level=level) for i, level in enumerate(levels)]), **kwargs)
