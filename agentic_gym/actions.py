@@ -79,7 +79,7 @@ class Grammar:
     Example:
         >>> g = Grammar(tools=("python",))
         >>> g.parse("<think>add</think><python>print(1+1)</python>")
-        ParsedAction(kind='tool', name='python', argument='print(1+1)', span=(18, 46), trailing=False, problem='')
+        ParsedAction(kind='tool', name='python', argument='print(1+1)', span=(18, 45), trailing=False, problem='')
         >>> g.parse("<answer>4").problem
         '<answer> is not closed: write </answer> after it.'
         >>> Grammar(commands=True, answer=False).parse("go to desk 1").argument
@@ -118,7 +118,7 @@ class Grammar:
         inner_start = block_start = 0
         thinking = False
         last_think_end = text.rfind("</think>")
-        outside: list[str] = []
+        outside: list[tuple[int, int]] = []
         resume = 0
         for tag in self._tag.finditer(text):
             closing, name = tag.group(1) == "/", tag.group(2)
@@ -138,7 +138,7 @@ class Grammar:
             if name == "think":
                 # An opened thought that is never closed hides nothing: servers stop at the first closing tag.
                 thinking = not closing and tag.end() <= last_think_end
-                outside.append(text[resume : tag.start()])
+                outside.append((resume, tag.start()))
                 resume = tag.end()
                 continue
             if name == "result":
@@ -149,7 +149,7 @@ class Grammar:
         if opened:
             return _malformed(f"<{opened}> is not closed: write </{opened}> after it.")
         if self.commands:
-            return _plain_command(text, " ".join((*outside, text[resume:])).strip())
+            return _plain_command(text, [*outside, (resume, len(text))])
         return _malformed(f"No action found. Write {self.choices()}.")
 
     def choices(self) -> str:
@@ -217,11 +217,14 @@ def _malformed(problem: str) -> ParsedAction:
     return ParsedAction("malformed", problem=problem)
 
 
-def _plain_command(text: str, command: str) -> ParsedAction:
-    if not command:
+def _plain_command(text: str, outside: list[tuple[int, int]]) -> ParsedAction:
+    """A command without a block: the text outside the thoughts; the span reaches from its first to its last character."""
+    pieces = [(start, end) for start, end in outside if text[start:end].strip()]
+    if not pieces:
         return _malformed("The action is empty. Write one command.")
-    start = text.rfind(command)
-    span = (start, start + len(command)) if start >= 0 else (0, len(text))
+    command = " ".join(text[start:end] for start, end in pieces).strip()
+    first, last = text[slice(*pieces[0])], text[slice(*pieces[-1])]
+    span = (pieces[0][1] - len(first.lstrip()), pieces[-1][0] + len(last.rstrip()))
     return ParsedAction("command", argument=command, span=span)
 
 

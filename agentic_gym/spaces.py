@@ -7,8 +7,9 @@
 from __future__ import annotations
 
 import multiprocessing
+from collections.abc import Sequence
 from multiprocessing.sharedctypes import SynchronizedArray
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from gymnasium.spaces import Text
@@ -39,6 +40,8 @@ class UnicodeText(Text):
     """
 
     def __init__(self, max_length: int = 65_536, *, seed: int | np.random.Generator | None = None) -> None:
+        if max_length < 1:
+            raise ValueError(f"max_length must be at least 1 character, got {max_length}")
         super().__init__(max_length=max_length, min_length=0, charset="abc ", seed=seed)
 
     def contains(self, x: Any) -> bool:
@@ -92,10 +95,43 @@ def _write(space: UnicodeText, index: int, value: str, shared_memory: Synchroniz
 
 
 @read_from_shared_memory.register(UnicodeText)
-def _read(space: UnicodeText, shared_memory: SynchronizedArray[Any], n: int = 1) -> tuple[str, ...]:
-    buffer = _bytes_of(shared_memory)
-    texts = []
-    for start in range(0, n * _row_bytes(space), _row_bytes(space)):
-        length = int.from_bytes(buffer[start : start + _LENGTH_BYTES].tobytes(), "little")
-        texts.append(buffer[start + _LENGTH_BYTES : start + _LENGTH_BYTES + length].tobytes().decode("utf-8"))
-    return tuple(texts)
+def _read(space: UnicodeText, shared_memory: SynchronizedArray[Any], n: int = 1) -> _SharedTexts:
+    return _SharedTexts(space, shared_memory, n)
+
+
+class _SharedTexts(Sequence[str]):
+    """The texts that lie in shared memory now.
+
+    ``AsyncVectorEnv`` reads the memory once and relies on a view that changes with it, as an array does; a copy is what it hands
+    out. So this is such a view, and its copy is a plain tuple.
+    """
+
+    def __init__(self, space: UnicodeText, shared_memory: SynchronizedArray[Any], n: int) -> None:
+        self._row = _row_bytes(space)
+        self._buffer = _bytes_of(shared_memory)
+        self._n = n
+
+    def __len__(self) -> int:
+        return self._n
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[str, ...]: ...
+    def __getitem__(self, index: int | slice) -> str | tuple[str, ...]:
+        if isinstance(index, slice):
+            return tuple(self[i] for i in range(self._n)[index])
+        start = range(self._n)[index] * self._row + _LENGTH_BYTES
+        length = int.from_bytes(self._buffer[start - _LENGTH_BYTES : start].tobytes(), "little")
+        return self._buffer[start : start + length].tobytes().decode("utf-8")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, (tuple, _SharedTexts)) and tuple(self) == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]  # it changes
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> tuple[str, ...]:
+        return tuple(self)
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))

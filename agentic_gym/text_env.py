@@ -11,7 +11,7 @@ Seeding, task choice, parsing, running tools, counting, limits, outcomes and ``i
 from __future__ import annotations
 
 import sys
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypedDict
@@ -59,6 +59,13 @@ class StepInfo(TypedDict, total=False):
     """last step: graded value in [0, 1]."""
 
 
+class _Level(int):
+    """A level of a task set that mixes numbers with words or None.
+
+    Vector environments put plain numbers of ``info`` into an integer array, in which the others have no place.
+    """
+
+
 @dataclass(frozen=True)
 class Transition:
     """What an action did, as a subclass reports it."""
@@ -73,7 +80,7 @@ class Transition:
     """Further keys for ``info``."""
 
 
-class TextEnv(gym.Env[str, str]):
+class TextEnv(gym.Env[str, str], ABC):
     """A Gymnasium environment whose observations and actions are texts.
 
     Args:
@@ -119,7 +126,11 @@ class TextEnv(gym.Env[str, str]):
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             raise ValueError(f"render_mode must be None or one of {self.metadata['render_modes']}, got {render_mode!r}")
         self.tasks = tasks
-        self.tools: dict[str, Tool] = {tool.name: tool for tool in tools}
+        self.tools: dict[str, Tool] = {}
+        for tool in tools:
+            if tool.name in self.tools:
+                raise ValueError(f"the name {tool.name!r} twice among the tools: each needs a tag of its own")
+            self.tools[tool.name] = tool
         self.grammar = Grammar(tuple(self.tools), answer=answer, commands=commands)
         self.max_turns = max_turns
         self.instructions = self._default_instructions() if instructions is None else instructions
@@ -127,6 +138,7 @@ class TextEnv(gym.Env[str, str]):
         self.observation_space = UnicodeText(MAX_OBSERVATION_CHARS)
         self.action_space = UnicodeText(MAX_ACTION_CHARS)
         self.task: Task = tasks[0]
+        self._mixed_levels = len({type(task.level) for task in tasks}) > 1
         self._turn = 0
         self._tool_calls = 0
         self._running = False
@@ -182,13 +194,15 @@ class TextEnv(gym.Env[str, str]):
             raise ValueError(f"unknown reset option {next(iter(options))!r}: this environment knows 'task'")
         self.task = self.tasks.sample(self.np_random) if chosen is None else self.tasks[chosen]
         self._turn = self._tool_calls = 0
-        self._running = True
+        self._running = False
         self._transcript = []
         observation = self._clip(self._begin(self.task))
+        self._running = True
+        level = self.task.level
         info: dict[str, Any] = {
             "instructions": self.instructions,
             "task_id": self.task.id,
-            "level": self.task.level,
+            "level": _Level(level) if self._mixed_levels and isinstance(level, int) else level,
             "success": False,
         }
         self._note(observation)

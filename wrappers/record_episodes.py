@@ -85,17 +85,27 @@ class RecordEpisodes(gym.Wrapper[str, str, str, str], gym.utils.RecordConstructo
 
 def append_episodes(path: Path, episodes: list[Episode]) -> None:
     """Append episodes to a JSONL file, in one write."""
-    lines = "".join(json.dumps(episode.to_dict(), ensure_ascii=False) + "\n" for episode in episodes)
-    with path.open("a", encoding="utf-8", errors="replace") as file:
-        file.write(lines)
+    data = b"".join(_line(episode) for episode in episodes)
+    with path.open("ab", buffering=0) as file:
+        file.write(data)
+
+
+def _line(episode: Episode) -> bytes:
+    data = episode.to_dict()
+    try:
+        return (json.dumps(data, ensure_ascii=False) + "\n").encode("utf-8")
+    except UnicodeEncodeError:  # lone surrogates have no UTF-8 form, but a JSON escape
+        return (json.dumps(data) + "\n").encode("ascii")
 
 
 def _read(path: Path) -> Iterator[Episode]:
-    with path.open(encoding="utf-8") as file:
+    with path.open(encoding="utf-8", newline="\n") as file:
         for number, line in enumerate(file, 1):
+            if not line.strip():
+                continue
             try:
                 yield Episode.from_dict(json.loads(line))
-            except (ValueError, KeyError, TypeError) as error:
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise ValueError(
                     f"{path}, line {number} is not a recorded episode ({error}); delete the line if the file was cut short"
                 ) from error

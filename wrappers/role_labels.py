@@ -31,7 +31,8 @@ class RoleLabels(gym.Wrapper[str, str, str, str], gym.utils.RecordConstructorArg
     """
 
     def __init__(self, env: gym.Env[str, str], judge: RoleJudge | None = None) -> None:
-        gym.utils.RecordConstructorArgs.__init__(self, judge=judge)
+        # A judge may hold a client or a model: it is shared, not copied.
+        gym.utils.RecordConstructorArgs.__init__(self, _disable_deepcopy=True, judge=judge)
         gym.Wrapper.__init__(self, env)
         if judge is None and isinstance(env.unwrapped, TextEnv):
             judge = env.unwrapped.oracle()

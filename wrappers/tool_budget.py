@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import gymnasium as gym
 
+from agentic_gym.text_env import TextEnv
 from agentic_gym.wrappers.base import Parse, Refuser, StepResult
 
 __all__ = ["ToolBudget"]
@@ -57,6 +58,8 @@ class ToolBudget(Refuser, gym.utils.RecordConstructorArgs):
             self, limit=limit, per_tool=per_tool, announce=announce, force_answer=force_answer, parse=parse
         )
         Refuser.__init__(self, env, parse)
+        if isinstance(env.unwrapped, TextEnv):
+            _check_names(env.unwrapped, per_tool or {})
         self.limit = limit
         self.per_tool = dict(per_tool or {})
         self.announce = announce
@@ -110,3 +113,9 @@ class ToolBudget(Refuser, gym.utils.RecordConstructorArgs):
         if self.force_answer and self._turns_left == 1:
             return f"{observation}\n{LAST_TURN}"
         return observation
+
+
+def _check_names(env: TextEnv, names: Iterable[str]) -> None:
+    for name in names:
+        if name not in env.tools:
+            raise ValueError(f"{name!r} is no tool of {type(env).__name__}: it has {', '.join(env.tools) or 'none'}")

@@ -1,0 +1,192 @@
+"""Typed configurations: a dataclass, a YAML file, and overrides from the command line.
+
+- ``load_config``: file, then overrides, into a dataclass; a mistyped key is an error that names the nearest right one.
+- ``from_mapping``, ``to_yaml``: the two directions between plain data and a dataclass.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from agentic_gym.tasks import near
+
+__all__ = ["ConfigError", "from_mapping", "load_config", "to_yaml"]
+
+T = TypeVar("T")
+
+
+class ConfigError(ValueError):
+    """A configuration does not fit its dataclass; the message has one line a problem and names key and fix."""
+
+
+def load_config(
+    cls: type[T], path: str | Path | None = None, overrides: Sequence[str] = (), *, prog: str | None = None
+) -> T:
+    """Build a ``cls`` from its defaults, then a YAML file, then command-line flags.
+
+    Args:
+        cls: a dataclass; nested dataclasses are nested sections.
+        path: the YAML file, or None.
+        overrides: flags as on a command line: ``["--lr", "1e-4", "--sampling.temperature", "0.6"]``. A wrong flag exits like
+            a command line does: a message with the nearest flag on standard error, status 2.
+        prog: the command's name, for that message.
+
+    Raises:
+        ConfigError: the file is no YAML mapping, has an unknown key or a value of a wrong type.
+        FileNotFoundError: there is no such file.
+
+    Example:
+        >>> @dataclasses.dataclass
+        ... class Config:
+        ...     lr: float = 1e-4
+        ...     steps: int = 100
+        >>> load_config(Config, overrides=["--steps", "7"])
+        Config(lr=0.0001, steps=7)
+        >>> from_mapping(Config, {"stesp": 7})
+        Traceback (most recent call last):
+        agentic_gym.configs.ConfigError: unknown key 'stesp'. Did you mean 'steps'?
+    """
+    import tyro
+
+    if path is None:
+        return tyro.cli(cls, args=list(overrides), prog=prog)
+    config = from_mapping(cls, _read_yaml(Path(path)), where=f"{path}: ")
+    return tyro.cli(cls, args=list(overrides), default=config, prog=prog)
+
+
+def from_mapping(cls: type[T], data: Mapping[str, Any], *, where: str = "") -> T:
+    """Build a ``cls`` from plain data, strictly: no unknown keys, no silent conversion of types.
+
+    Numbers in a form that YAML reads as text (``1e-4``) are accepted for floats.
+
+    Raises:
+        ConfigError: with one line a problem, each beginning with ``where``.
+    """
+    import cattrs
+
+    try:
+        return _converter().structure(data, cls)
+    except cattrs.BaseValidationError as error:
+        raise ConfigError("\n".join(f"{where}{problem}" for problem in _problems(error, ""))) from error
+    except (ValueError, TypeError) as error:  # the whole is of a wrong type, or __post_init__ objects
+        raise ConfigError(f"{where}{error}") from error
+
+
+def to_yaml(config: Any) -> str:
+    """A dataclass as YAML text that ``load_config`` reads back equal."""
+    import yaml
+
+    text: str = yaml.safe_dump(_converter().unstructure(config), sort_keys=False, allow_unicode=True)
+    return text
+
+
+def _read_yaml(path: Path) -> Mapping[str, Any]:
+    import yaml
+
+    text = path.read_text(encoding="utf-8")
+    try:
+        data = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
+    if data is None:
+        return {}
+    if not isinstance(data, dict):
+        raise ConfigError(f"{path} must hold keys and values (like 'lr: 1e-4'), got {type(data).__name__}")
+    return data
+
+
+def _converter() -> Any:
+    import cattrs
+
+    converter = cattrs.Converter(forbid_extra_keys=True)
+    for kind, structure in ((int, _int), (float, _float), (bool, _bool), (str, _str)):
+        converter.register_structure_hook(kind, structure)
+    converter.register_structure_hook(Path, lambda value, _: Path(_str(value, str)))
+    converter.register_unstructure_hook(Path, str)
+    converter.register_unstructure_hook(tuple, list)
+    converter.register_structure_hook_func(lambda kind: typing.get_origin(kind) is tuple, _tuple_hook(converter))
+    converter.register_structure_hook_func(lambda kind: typing.get_origin(kind) is Literal, _literal)
+    return converter
+
+
+def _tuple_hook(converter: Any) -> Any:
+    """Sequences are lists in a file; a text is not a sequence of letters."""
+
+    def structure(value: Any, kind: Any) -> tuple[Any, ...]:
+        if not isinstance(value, (list, tuple)):
+            raise TypeError(f"needs a list, got {value!r}")
+        kinds = typing.get_args(kind)
+        if len(kinds) == 2 and kinds[1] is Ellipsis:
+            return tuple(converter.structure(item, kinds[0]) for item in value)
+        if len(kinds) != len(value):
+            raise ValueError(f"needs {len(kinds)} values, got {len(value)}: {value!r}")
+        return tuple(converter.structure(item, each) for item, each in zip(value, kinds))
+
+    return structure
+
+
+def _int(value: Any, _: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"needs a whole number, got {value!r}")
+    return value
+
+
+def _float(value: Any, _: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise TypeError(f"needs a number, got {value!r}")
+    try:
+        return float(value)
+    except ValueError:
+        raise TypeError(f"needs a number, got {value!r}") from None
+
+
+def _bool(value: Any, _: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"needs true or false, got {value!r}")
+    return value
+
+
+def _str(value: Any, _: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"needs a text, got {value!r}: write it in quotes")
+    return value
+
+
+def _literal(value: Any, kind: Any) -> Any:
+    allowed = typing.get_args(kind)
+    if value not in allowed:
+        raise ValueError(f"needs one of {', '.join(map(repr, allowed))}; got {value!r}")
+    return value
+
+
+def _problems(error: BaseException, path: str) -> Iterator[str]:
+    """Every problem inside cattrs' nested errors, as ``key.key: what is wrong``."""
+    import cattrs
+
+    if isinstance(error, cattrs.BaseValidationError):
+        for inner in error.exceptions:
+            yield from _problems(inner, _deeper(path, inner))
+    elif isinstance(error, cattrs.ForbiddenExtraKeysError):
+        known = [field.name for field in dataclasses.fields(error.cl)]
+        for key in sorted(error.extra_fields, key=str):
+            hint = near(str(key), known, 1) or f" Known keys: {', '.join(known)}."
+            yield f"unknown key {path + str(key)!r}.{hint}"
+    elif isinstance(error, KeyError):
+        yield f"key {path.removesuffix('.')!r} is missing"
+    else:
+        yield f"{path.removesuffix('.') or 'the whole'}: {error}"
+
+
+def _deeper(path: str, error: BaseException) -> str:
+    for note in getattr(error, "__notes__", ()):
+        name = getattr(note, "name", None)
+        if name is not None:
+            return f"{path}{name}."
+        index = getattr(note, "index", None)
+        if index is not None:
+            return f"{path.removesuffix('.')}[{index}]."
+    return path
