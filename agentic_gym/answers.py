@@ -67,9 +67,7 @@ def extract_boxed(text: str) -> str | None:
 # -- mathematics --------------------------------------------------------------------------------------------
 
 
-def grade_math(
-    prediction: str, gold: Gold | Sequence[Gold], *, symbolic: bool = True, timeout: float = 5.0
-) -> Grade:
+def grade_math(prediction: str, gold: Gold | Sequence[Gold], *, symbolic: bool = True, timeout: float = 5.0) -> Grade:
     r"""Decide whether `prediction` equals the accepted answer (or one of several).
 
     1. Both sides are read as exact rationals: integers with separators, signs, ``$`` or units, decimals,
@@ -113,7 +111,7 @@ def grade_math(
     if not undecided:
         return Grade(False, "exact")
     numeric_only = all(is_number for _, is_number in undecided)
-    if len(answer) > MAX_EXPRESSION or _deep(answer) or (numeric_only and _WORDS.fullmatch(answer)):
+    if len(answer) > MAX_EXPRESSION or _deep(answer) or (numeric_only and not _NUMERIC.search(answer)):
         return Grade(False, "unparseable")
     plain = _plain(answer)
     if plain and any(plain == _plain(text) for text, _ in undecided):
@@ -135,8 +133,8 @@ MAX_EXPRESSION = 1_000
 MAX_NESTING = 40
 """Brackets nested deeper than this make an answer unparseable: parsers take exponential time on them."""
 
-# Words without a digit, an operator or a backslash are no number: not worth a question to computer algebra.
-_WORDS = re.compile(r"(?=.*[^\W\d_]{3})[^\W\d_]+(?:[\s.,;:!?'\"][^\W\d_]*)*")
+# A text without a digit or a LaTeX command is no number: not worth a question to computer algebra.
+_NUMERIC = re.compile(r"[0-9\\]")
 
 
 def _deep(text: str) -> bool:
@@ -220,8 +218,8 @@ _CURRENCY = re.compile(r"([+-]?)\s*(?:\\?\$|[€£¥])\s*")
 _UNIT = re.compile(
     r"\s*(?:(?P<percent>\\?%)|\^\s*(?:\\circ|\{\s*\\circ\s*\})|\\degree|°|\\?\$|[€£¥]"
     r"|\\(?:text|textrm|mathrm|mbox)\s*\{(?P<text>[^{}0-9\\]*)\}(?:\s*\^\s*\{?[23]\}?)?"
-    r"|(?<![A-Za-z])(?:[cmk]m|kg|mph|in|ft|lbs?|oz|mi)(?:\s*\^\s*\{?[23]\}?)?"
-    r"|(?<=[^A-Za-z ])(?P<words>(?: ?[A-Za-z]{3,})(?: [A-Za-z]+)*))$"
+    r"|(?<![A-Za-z\\])(?:[cmk]m|kg|mph|in|ft|lbs?|oz|mi)(?:\s*\^\s*\{?[23]\}?)?"
+    r"|(?<=[^A-Za-z ])(?P<words> [A-Za-z]{3,}(?: [A-Za-z]+)*))$"
 )
 _SCALES = {
     "hundred": 100,
