@@ -260,12 +260,13 @@ def _read_latex_number(text: str) -> _Number | None:
         text = _CURRENCY.sub(r"\1", text, count=1) if _CURRENCY.match(text) else text
         unit = _UNIT.search(text)
         if unit and unit.start() > 0:
-            word = (unit["text"] or unit["words"] or "").strip().lower()
-            if scale == 1 and word.rstrip("s") in _SCALES:
-                scale = _SCALES[word.rstrip("s")]
-            elif _NOT_A_UNIT.search(word):
-                break
-            percent = percent or unit["percent"] is not None or word == "percent"
+            words = (unit["text"] or unit["words"] or "").strip().lower()
+            first, _, rest = words.partition(" ")
+            if scale == 1 and first.rstrip("s") in _SCALES:  # 5 million dollars
+                scale, words = _SCALES[first.rstrip("s")], rest
+            if _NOT_A_UNIT.search(words):
+                return None
+            percent = percent or unit["percent"] is not None or first == "percent"
             text = text[: unit.start()]
     value = _plain_number(text)
     if value is None:
@@ -318,7 +319,7 @@ def _plain(text: str) -> str:
     text = _SPACING.sub(" ", _SEPARATOR.sub(",", text.translate(_TRANSLATE)))
     text = _TEXT_COMMAND.sub(r"\1", text)
     text = re.sub(r"\\[dtc]frac", r"\\frac", text).replace("\\$", "").replace("^\\circ", "").strip(" $")
-    text = re.sub(r"\s+", "", text).rstrip(".")
+    text = re.sub(r"(?<![0-9])\s+|\s+(?![0-9])", "", text).rstrip(".")  # 7 8 is not 78.
     text = _SHORT_FRACTION.sub(lambda m: f"\\frac{{{m[1] or m[2]}}}{{{m[3] or m[4]}}}", text)
     text = _SHORT_ROOT.sub(r"\\sqrt{\1}", text)
     text = re.sub(r"^\(([A-Za-z])\)$", r"\1", text)

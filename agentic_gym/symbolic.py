@@ -194,7 +194,7 @@ def _serve(parent: int) -> None:
     replies = os.dup(1)
     os.dup2(2, 1)  # Nothing that a library prints can pass for an answer.
     logging.disable(logging.CRITICAL)
-    _verdict("1", ["1"])  # Imports everything.
+    _verdict(r"\sqrt{8}", [r"2\sqrt{2}"])  # Imports everything, and builds the parser's tables.
     os.write(replies, b'"ready"\n')
     _limit_memory()
     pending = b""
