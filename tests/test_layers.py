@@ -46,11 +46,15 @@ def imports(path: Path, *, module_level: bool = False) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: import by full name"
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
-        elif module_level and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-            continue
-        elif module_level and isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+        elif module_level and _not_run_at_import(node):
             continue
         waiting.extend(ast.iter_child_nodes(node))
+
+
+def _not_run_at_import(node: ast.AST) -> bool:
+    if isinstance(node, ast.If):
+        return "TYPE_CHECKING" in ast.unparse(node.test)
+    return isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
 
 
 def part(path: Path) -> str:
