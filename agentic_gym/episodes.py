@@ -59,8 +59,9 @@ class Response:
     """Entropy of each sampled token's distribution, nats; empty when not asked for."""
     char_ends: Sequence[int] = ()
     """For each sampled token, how many characters of ``text`` end with it."""
-    finish: Literal["stop", "length", "context"] = "stop"
-    """``length``: the turn's token limit; ``context``: the model's window is full and nothing was sampled."""
+    finish: Literal["stop", "length", "context", "unavailable"] = "stop"
+    """``length``: the turn's token limit; ``context``: the model's window is full and nothing was sampled; ``unavailable``: the
+    server did not answer."""
 
 
 @dataclass

@@ -9,6 +9,7 @@ a control token.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 __all__ = ["ChatFormat", "Format", "InlineFormat"]
@@ -19,6 +20,9 @@ _SYSTEM, _FIRST, _ANSWER, _NEXT = (_MARK.format(i) for i in range(4))
 
 class Format(Protocol):
     """Renders what the model reads."""
+
+    end_ids: Sequence[int]
+    """What a demonstrated turn ends with, after the action."""
 
     def prompt_ids(self, instructions: str, observation: str) -> list[int]:
         """The tokens before the first action."""
@@ -44,6 +48,7 @@ class InlineFormat:
         if "{observation}" not in template:
             raise ValueError(f"the template must hold {{observation}}; got {template!r}")
         self.tokenizer, self.template, self.before, self.after = tokenizer, template, before, after
+        self.end_ids: Sequence[int] = ()
 
     def prompt_ids(self, instructions: str, observation: str) -> list[int]:
         """Fill in the template."""
@@ -91,6 +96,7 @@ class ChatFormat:
         self._before_ended = self._frame_ids(before[len(end) :] if end and before.startswith(end) else before)
         self._before_open = self._frame_ids(before)
         self._after = self._frame_ids(after)
+        self.end_ids: Sequence[int] = self._frame_ids(end)
 
     def prompt_ids(self, instructions: str, observation: str) -> list[int]:
         """System turn (left out when there are no instructions), user turn, start of the model's turn."""

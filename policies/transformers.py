@@ -223,31 +223,29 @@ class TransformersPolicy:
     def _piece(self, token: int) -> str:
         piece = self._pieces.get(token)
         if piece is None:
-            piece = self._pieces[token] = self.tokenizer.decode([token], skip_special_tokens=False)
+            piece = self._pieces[token] = self._decode([token])
         return piece
 
-    def _response(self, row: _Row) -> Response:
-        shown = row.token_ids[:-1] if row.token_ids and row.token_ids[-1] in self.end_ids else row.token_ids
-        text = self.tokenizer.decode(shown, skip_special_tokens=False, clean_up_tokenization_spaces=False)
-        ends = list(np.cumsum([len(self._piece(token)) for token in shown], dtype=int))
+    def spell(self, token_ids: Sequence[int]) -> tuple[str, list[int]]:
+        """The text of sampled tokens (an end token at the end has none), and how many characters end with each token."""
+        shown = list(token_ids)
+        while shown and shown[-1] in self.end_ids:
+            shown.pop()
+        text = self._decode(shown)
+        ends = [int(end) for end in np.cumsum([len(self._piece(token)) for token in shown])]
         if (ends[-1] if ends else 0) != len(text):
             # A character may be spread over several tokens: ask for the length of every prefix.
-            ends = [
-                len(
-                    self.tokenizer.decode(shown[: i + 1], skip_special_tokens=False, clean_up_tokenization_spaces=False)
-                )
-                for i in range(len(shown))
-            ]
-        ends += [len(text)] * (len(row.token_ids) - len(shown))
-        return Response(
-            text,
-            row.context_ids,
-            row.token_ids,
-            row.logprobs,
-            row.entropies,
-            [int(end) for end in ends],
-            row.finish or "stop",
-        )
+            ends = [len(self._decode(shown[: i + 1])) for i in range(len(shown))]
+        return text, ends + [len(text)] * (len(token_ids) - len(shown))
+
+    def _decode(self, token_ids: list[int]) -> str:
+        text: str = self.tokenizer.decode(token_ids, skip_special_tokens=False, clean_up_tokenization_spaces=False)
+        return text
+
+    def _response(self, row: _Row) -> Response:
+        text, ends = self.spell(row.token_ids)
+        finish = row.finish or "stop"
+        return Response(text, row.context_ids, row.token_ids, row.logprobs, row.entropies, ends, finish)
 
 
 def _end_ids(model: Any, tokenizer: Any) -> frozenset[int]:

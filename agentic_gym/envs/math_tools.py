@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,6 +21,12 @@ from agentic_gym.tools.sandbox import Sandbox
 __all__ = ["MathTools"]
 
 _DEFAULT_TASKS_PER_LEVEL = 100
+
+
+@lru_cache(maxsize=16)
+def _shared_tool(timeout: float, cache: bool) -> PythonTool:
+    """One tool for all environments of the process with the same settings, so that they share its cache."""
+    return PythonTool(timeout=timeout, cache=cache)
 
 
 class MathTools(TextEnv):
@@ -60,14 +67,17 @@ class MathTools(TextEnv):
         render_mode: str | None = None,
     ) -> None:
         if tasks is None:
-            tasks = generate_arithmetic(_DEFAULT_TASKS_PER_LEVEL)
-        elif not isinstance(tasks, TaskSet):
-            tasks = load_tasks(tasks)
+            chosen = generate_arithmetic(_DEFAULT_TASKS_PER_LEVEL)
+        else:
+            chosen = tasks if isinstance(tasks, TaskSet) else load_tasks(tasks)
         if levels is not None:
-            tasks = tasks.filter(levels=levels)
-        self.python = PythonTool(sandbox=sandbox, timeout=timeout, cache=cache)
+            chosen = chosen.filter(levels=levels)
+        if sandbox is None:
+            python = _shared_tool(timeout, cache)
+        else:
+            python = PythonTool(sandbox=sandbox, timeout=timeout, cache=cache)
         super().__init__(
-            tasks, tools=[self.python], max_turns=max_turns, instructions=instructions, render_mode=render_mode
+            chosen, tools=[python], max_turns=max_turns, instructions=instructions, render_mode=render_mode
         )
 
     def _begin(self, task: Task) -> str:

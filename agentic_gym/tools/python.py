@@ -79,6 +79,7 @@ class PythonTool:
     """
 
     name = "python"
+    description = "run Python; what it prints, and the value of a last expression, come back."
 
     def __init__(
         self,

@@ -1,0 +1,238 @@
+"""Named task sets, from a local file first and then from the Hugging Face hub.
+
+- ``load_tasks``: a name or a path to a ``TaskSet``.
+- ``SOURCES``: the table of names; a new data set is one entry.
+- ``TaskSource``: where a data set lies and how its records are read.
+
+A name is looked up under the folder that the environment variable ``AGENTIC_GYM_DATA`` names: ``gsm8k_test.jsonl``
+(or ``.json``, ``.parquet``), for the default split also ``gsm8k.jsonl``, or a folder ``gsm8k`` laid out as on the hub.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from agentic_gym.answers import extract_boxed
+from agentic_gym.tasks import TaskSet, near, read_records
+
+__all__ = ["DATA_VARIABLE", "SOURCES", "TaskSource", "load_tasks", "math_record"]
+
+DATA_VARIABLE = "AGENTIC_GYM_DATA"
+"""The environment variable that names the folder of local data files."""
+
+_SUFFIXES = (".jsonl", ".json", ".parquet", ".jsonl.gz", ".json.gz")
+
+
+def math_record(record: Mapping[str, Any]) -> dict[str, Any]:
+    r"""Read one problem of any of the usual mathematics layouts.
+
+    The problem is `question`, `problem` or `prompt`; the answer is `answer`, after ``####`` where it holds a GSM8K
+    solution, or else the last ``\boxed{}`` of `solution`. A level "Level 3" becomes 3; other fields go into `info`.
+
+    >>> math_record({"question": "1+1?", "answer": "One and one.\n#### 2"})
+    {'prompt': '1+1?', 'answer': '2', 'level': None, 'info': {'solution': 'One and one.'}}
+    """
+    rest = {key.lower(): value for key, value in record.items() if value is not None}
+    prompt = next((rest[key] for key in ("problem", "question", "prompt") if key in rest), None)
+    answer = rest.pop("answer", None)
+    if isinstance(answer, str) and "####" in answer:
+        before, _, answer = answer.rpartition("####")
+        rest.setdefault("solution", before.strip())
+    if answer is None and isinstance(rest.get("solution"), str):
+        answer = extract_boxed(rest["solution"])
+    if not isinstance(prompt, str) or answer is None or not str(answer).strip():
+        raise ValueError(f"no problem or no answer among the fields {sorted(record)}")
+    level = rest.pop("level", None)
+    if isinstance(level, str):
+        number = re.search("[0-9]+", level)
+        level = int(number[0]) if number else None
+    info = dict(rest.pop("info", {}))
+    info |= {key: value for key, value in rest.items() if key not in ("problem", "question", "prompt")}
+    # Thousands separators go, so that the answer reads as the number it is.
+    text = str(answer).strip()
+    return {
+        "prompt": prompt,
+        "answer": text.replace(",", "") if re.fullmatch(r"-?\d{1,3}(,\d{3})+", text) else text,
+        "level": level,
+        "info": info,
+    }
+
+
+@dataclass(frozen=True)
+class TaskSource:
+    """Where a data set lies, how its records become tasks, and how answers are scored."""
+
+    name: str
+    hub: str
+    """Its id on the Hugging Face hub."""
+    configs: tuple[str, ...] = ()
+    """The hub configurations to join, in this order; none: the default one."""
+    splits: Mapping[str, str] = field(default_factory=lambda: {"train": "train", "test": "test"})
+    """Our split names and the hub's; the default split is "test"."""
+    convert: Callable[[Mapping[str, Any]], dict[str, Any]] = math_record
+    """A raw record to a dict with `prompt`, `answer`, and if known `level` and `info`."""
+    metric: Literal["math", "em", "f1"] = "math"
+    """Which grader of ``agentic_gym.answers`` scores it."""
+
+    def build(self, records: Iterable[Mapping[str, Any]], split: str, origin: str) -> TaskSet:
+        """Convert raw records; a bad one is named by its position in `origin`."""
+        return TaskSet.from_records(self._converted(records, split, origin), name=self.name, split=split)
+
+    def _converted(self, records: Iterable[Mapping[str, Any]], split: str, origin: str) -> Iterator[dict[str, Any]]:
+        prefix = f"{self.name}-{split}-"
+        for i, record in enumerate(records):
+            try:
+                task = self.convert(record)
+            except ValueError as error:
+                raise ValueError(f"Record {i} of {origin} is not a {self.name} record: {error}.") from error
+            info = dict(task.get("info", {}))
+            given = next((info.pop(key) for key in ("unique_id", "id") if key in info), i)
+            yield {**task, "info": info, "id": prefix + str(given).removeprefix(prefix)}
+
+
+_SUBJECTS = (
+    "algebra",
+    "counting_and_probability",
+    "geometry",
+    "intermediate_algebra",
+    "number_theory",
+    "prealgebra",
+    "precalculus",
+)
+
+SOURCES: dict[str, TaskSource] = {
+    source.name: source
+    for source in (
+        TaskSource("gsm8k", "openai/gsm8k", configs=("main",)),
+        TaskSource("math", "EleutherAI/hendrycks_math", configs=_SUBJECTS),
+        TaskSource("math500", "HuggingFaceH4/MATH-500", splits={"test": "test"}),
+        TaskSource("aime24", "HuggingFaceH4/aime_2024", splits={"test": "train"}),
+        TaskSource("aime25", "math-ai/aime25", splits={"test": "test"}),
+    )
+}
+"""Every named data set."""
+
+
+def load_tasks(
+    name_or_path: str | Path,
+    *,
+    split: str | None = None,
+    path: str | Path | None = None,
+    levels: int | str | Iterable[int | str] | None = None,
+) -> TaskSet:
+    """Load a named data set or a file of tasks.
+
+    Args:
+        name_or_path: a name in `SOURCES`, "arithmetic" (the built-in generator), or a file for `TaskSet.from_file`.
+        split: "train" or "test"; by default "test", and "train" for "arithmetic".
+        path: a file or folder that holds the named data set, instead of looking for it.
+        levels: keep only these levels.
+
+    Raises:
+        FileNotFoundError: the data is neither here nor to be had from the hub; the message says what to do.
+        ValueError: an unknown name or split, a broken file, or no task of these levels.
+
+    >>> load_tasks("arithmetic", levels=[0])[0].prompt
+    'What is 1 + 9?'
+    """
+    if name_or_path == "arithmetic":
+        return _arithmetic(split, path, levels)
+    source = SOURCES.get(str(name_or_path))
+    if source is not None:
+        tasks = _load_source(source, split or "test", path)
+    elif path is None and _is_file(name_or_path):
+        tasks = TaskSet.from_file(name_or_path, split=split)
+    else:
+        known = ["arithmetic", *SOURCES]
+        raise ValueError(
+            f"Unknown task set {str(name_or_path)!r}.{near(str(name_or_path), known, n=1)} "
+            f"Known: {', '.join(known)}; or give the path of a .jsonl, .json or .parquet file."
+        )
+    return tasks if levels is None else tasks.filter(levels=levels)
+
+
+def _is_file(name: str | Path) -> bool:
+    # A path that is mistyped is a missing file, not an unknown name.
+    return isinstance(name, Path) or name.endswith(_SUFFIXES) or os.sep in name or Path(name).is_file()
+
+
+def _arithmetic(split: str | None, path: str | Path | None, levels: int | str | Iterable[int | str] | None) -> TaskSet:
+    from agentic_gym.envs.math_tasks import generate_arithmetic
+
+    if path is not None:
+        raise ValueError(f"'arithmetic' is generated and takes no path, got {str(path)!r}.")
+    wanted: Any = range(6) if levels is None else levels
+    chosen: Any = split or "train"
+    return generate_arithmetic(levels=wanted, split=chosen)
+
+
+def _load_source(source: TaskSource, split: str, path: str | Path | None) -> TaskSet:
+    if split not in source.splits:
+        raise ValueError(f"{source.name!r} has no split {split!r}; it has {', '.join(map(repr, source.splits))}.")
+    files = _local_files(source, split, path)
+    if files:
+        records = (record for file in files for record in read_records(file))
+        return source.build(records, split, str(files[0] if len(files) == 1 else files[0].parent))
+    return source.build(_hub_records(source, split), split, f"{source.hub} on the hub")
+
+
+def _local_files(source: TaskSource, split: str, path: str | Path | None) -> list[Path]:
+    if path is not None:
+        given = Path(path)
+        files = _in_folder(source, split, given) if given.is_dir() else [given]
+        if not files:
+            raise FileNotFoundError(f"The folder {given} holds no {split!r} file of {source.name}.")
+        return files
+    if not os.environ.get(DATA_VARIABLE):
+        return []
+    folder = Path(os.environ[DATA_VARIABLE])
+    stems = [f"{source.name}_{split}", f"{source.name}-{split}", *([source.name] if split == "test" else [])]
+    for candidate in (folder / (stem + suffix) for stem in stems for suffix in _SUFFIXES):
+        if candidate.is_file():
+            return [candidate]
+    return _in_folder(source, split, folder / source.name)
+
+
+def _in_folder(source: TaskSource, split: str, folder: Path) -> list[Path]:
+    """The files of a split in a copy of a hub repository: named ``test...`` or in a folder ``test``."""
+    names = {split, source.splits[split]}
+    files = [
+        file
+        for file in sorted(folder.rglob("*"))
+        if file.name.endswith(_SUFFIXES)
+        and names & {re.split("[-_.]", file.name)[0], *file.relative_to(folder).parts[:-1]}
+    ]
+    # Where the repository has a folder for each configuration, ours are taken and others left.
+    ours = [file for config in source.configs for file in files if config in file.relative_to(folder).parts]
+    return ours or files
+
+
+def _hub_records(source: TaskSource, split: str) -> Iterator[Mapping[str, Any]]:
+    try:
+        import datasets
+    except ImportError as error:
+        raise FileNotFoundError(_how_to_get(source, split, "the package datasets is not installed")) from error
+    try:
+        parts = [
+            datasets.load_dataset(source.hub, config, split=source.splits[split])
+            for config in source.configs or (None,)
+        ]
+    except Exception as error:  # Offline, a proxy, a gated or renamed set: each library layer has its own type.
+        raise FileNotFoundError(_how_to_get(source, split, f"{type(error).__name__}: {error}")) from error
+    return (record for part in parts for record in part)
+
+
+def _how_to_get(source: TaskSource, split: str, reason: str) -> str:
+    folder = os.environ.get(DATA_VARIABLE)
+    place = Path(folder or f"${DATA_VARIABLE}") / f"{source.name}_{split}.jsonl"
+    unset = "" if folder else f" (set {DATA_VARIABLE} to a folder)"
+    return (
+        f"The {split!r} split of {source.name!r} is neither here nor to be had from the hub ({reason}). Put the file at "
+        f"{place}{unset}, or pass path=..., or, with internet access, pip install 'agentic-gym[data]' to load "
+        f"{source.hub} from the hub."
+    )

@@ -1,0 +1,1 @@
+"""Benchmarks: suites, the runner and its reports, experiments, and speed measurements."""

@@ -1,0 +1,1 @@
+"""Experiments that train something and show what came of it."""

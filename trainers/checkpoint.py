@@ -1,0 +1,80 @@
+"""Checkpoints: complete or absent.
+
+A checkpoint is a directory ``step-000040`` that ``from_pretrained`` can load, plus ``optimizer.pt`` and ``state.json``. It is
+written under another name and renamed when it is whole, so an interruption or a full disk leaves the last one intact.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+
+__all__ = ["CheckpointError", "Checkpoints"]
+
+
+class CheckpointError(RuntimeError):
+    """A checkpoint cannot be written or read; the message says which and what to do."""
+
+
+class Checkpoints:
+    """The checkpoints of one run.
+
+    Args:
+        directory: where they are; made when the first is written.
+        keep: how many of the newest stay.
+    """
+
+    def __init__(self, directory: Path, *, keep: int = 2) -> None:
+        self.directory, self.keep = directory, keep
+
+    def all(self) -> list[Path]:
+        """The complete ones, oldest first."""
+        if not self.directory.is_dir():
+            return []
+        return sorted(p for p in self.directory.glob("step-*") if (p / "state.json").is_file())
+
+    def latest(self) -> Path | None:
+        """The newest complete one."""
+        found = self.all()
+        return found[-1] if found else None
+
+    def save(self, step: int, model: Any, tokenizer: Any, optimizer: dict[str, Any], state: dict[str, Any]) -> Path:
+        """Write the checkpoint of ``step``. Raises CheckpointError naming the cause; older ones are untouched then."""
+        target = self.directory / f"step-{step:06d}"
+        partial = self.directory / f".step-{step:06d}.partial"
+        try:
+            shutil.rmtree(partial, ignore_errors=True)
+            partial.mkdir(parents=True)
+            model.save_pretrained(partial)
+            tokenizer.save_pretrained(partial)
+            torch.save(optimizer, partial / "optimizer.pt")
+            (partial / "state.json").write_text(json.dumps({"step": step, **state}, indent=1))
+            shutil.rmtree(target, ignore_errors=True)
+            os.replace(partial, target)
+        except Exception as error:
+            shutil.rmtree(partial, ignore_errors=True)
+            last = self.latest()
+            where = f"the last checkpoint, {last}, is intact" if last else "there is no earlier checkpoint"
+            raise CheckpointError(f"cannot write {target}: {error}. Free space or fix the path; {where}") from error
+        for old in self.all()[: -self.keep]:
+            shutil.rmtree(old, ignore_errors=True)
+        return target
+
+    @staticmethod
+    def load(path: Path, model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Put the weights of ``path`` into ``model``; returns the optimiser's state and the run's."""
+        from transformers import AutoModelForCausalLM
+
+        try:
+            state = json.loads((path / "state.json").read_text())
+            optimizer = torch.load(path / "optimizer.pt", map_location=model.device, weights_only=True)
+            saved = AutoModelForCausalLM.from_pretrained(path, dtype=model.dtype)
+            model.load_state_dict(saved.state_dict())
+        except Exception as error:
+            raise CheckpointError(f"cannot read {path}: {error}. Delete it to resume from the one before") from error
+        return optimizer, state

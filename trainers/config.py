@@ -1,0 +1,140 @@
+"""The settings of a training run: typed, frozen, each field explained.
+
+Read from YAML and the command line by ``agentic-gym train`` (an unknown key is an error).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from agentic_gym.policies.base import Sampling
+
+__all__ = ["AlgorithmConfig", "EnvConfig", "FormatConfig", "OptimizerConfig", "SFTConfig", "TrainConfig"]
+
+Value = int | float | bool | str | None
+
+
+@dataclass(frozen=True)
+class EnvConfig:
+    """Which environment, in which wrappers."""
+
+    id: str = "agentic_gym/MathTools-v0"
+    """A Gymnasium id."""
+    kwargs: dict[str, Value] = field(default_factory=dict)
+    """Arguments of ``gym.make``."""
+    tool_budget: int | None = None
+    """Most tool calls an episode (``ToolBudget``); None is no limit."""
+    roles: bool = False
+    """Label steps with the environment's oracle (``RoleLabels``); TRIAGE needs it."""
+    threads: int = 16
+    """Environments stepped at once where a step waits for a tool."""
+
+
+@dataclass(frozen=True)
+class FormatConfig:
+    """How an episode becomes tokens."""
+
+    kind: Literal["auto", "chat", "inline"] = "auto"
+    """auto: the chat template where the tokenizer has one, else inline."""
+    template: str = "{instructions}\n\n{observation}\n"
+    """inline: the prompt."""
+
+
+@dataclass(frozen=True)
+class AlgorithmConfig:
+    """A credit rule and its parameters."""
+
+    name: str = "grpo"
+    """See ``trainers.algorithms.ALGORITHMS``."""
+    parameters: dict[str, Value] = field(default_factory=dict)
+    """For example group_size, tool_free, beta, lam."""
+
+
+@dataclass(frozen=True)
+class OptimizerConfig:
+    """AdamW and how a batch is cut."""
+
+    lr: float = 1e-6
+    """Peak learning rate."""
+    schedule: Literal["constant", "linear", "cosine"] = "constant"
+    """After the warm-up; linear and cosine end at 0."""
+    warmup: int = 0
+    """Updates over which the rate rises from 0."""
+    betas: tuple[float, float] = (0.9, 0.999)
+    """AdamW's decay rates."""
+    weight_decay: float = 0.0
+    """AdamW's decoupled decay."""
+    grad_clip: float = 1.0
+    """Largest gradient norm."""
+    mini_batches: int = 1
+    """Optimiser steps an epoch over a batch of episodes."""
+    epochs: int = 1
+    """Passes over a batch of episodes."""
+    tokens_per_micro_batch: int = 16_384
+    """Padded tokens forwarded at once: lower it when memory runs out."""
+
+
+@dataclass(frozen=True)
+class SFTConfig:
+    """Cold start on demonstrations before RL."""
+
+    demonstrations: Path | None = None
+    """A JSONL file of recorded episodes; only solved ones are used."""
+    epochs: float = 3.0
+    """Passes over the demonstrations."""
+    batch: int = 64
+    """Episodes an update."""
+    optimizer: OptimizerConfig = OptimizerConfig(lr=7e-6, schedule="cosine", warmup=10)
+    """Its mini_batches and epochs are not used."""
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """Everything that decides a run."""
+
+    model: str = ""
+    """A directory, a .gguf file or a hub id."""
+    output: Path = Path("runs/train")
+    """Checkpoints, metrics and episodes go here; a run found here is resumed."""
+    env: EnvConfig = EnvConfig()
+    """What to play."""
+    format: FormatConfig = FormatConfig()
+    """How it is shown to the model."""
+    algorithm: AlgorithmConfig = AlgorithmConfig()
+    """How credit is given."""
+    sampling: Sampling = field(default_factory=Sampling)
+    """How actions are drawn; training needs top_p = 1 and a temperature above 0."""
+    optimizer: OptimizerConfig = OptimizerConfig()
+    """How the policy is updated."""
+    sft: SFTConfig = SFTConfig()
+    """Cold start; skipped without demonstrations."""
+    iterations: int = 100
+    """Rollout-and-update rounds."""
+    tasks_per_iteration: int = 16
+    """Groups a round."""
+    tool_free_prompt: Literal["sampled", "normal"] = "sampled"
+    """The prompt under which tool-free rows are trained: the one they were sampled with, or the normal one."""
+    seed: int = 0
+    """Fixes tasks, sampling and mini-batches."""
+    checkpoint_every: int = 10
+    """Rounds between checkpoints; the last round always has one."""
+    keep_checkpoints: int = 2
+    """Older ones are removed."""
+    record_episodes: bool = True
+    """Append every episode to episodes.jsonl."""
+    device: str | None = None
+    """cpu, cuda, ...; None takes CUDA where it is."""
+    dtype: Literal["auto", "float32", "bfloat16"] = "auto"
+    """auto: bfloat16 on CUDA, float32 on CPU."""
+
+    def __post_init__(self) -> None:
+        if self.sampling.top_p != 1.0 or self.sampling.temperature <= 0:
+            raise ValueError(
+                "training needs sampling.top_p = 1 and sampling.temperature > 0 (a truncated distribution biases the "
+                f"probability ratio); got top_p {self.sampling.top_p}, temperature {self.sampling.temperature}"
+            )
+        for name in ("iterations", "tasks_per_iteration", "checkpoint_every", "keep_checkpoints"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")

@@ -1,0 +1,180 @@
+"""Rollouts: a policy plays many episodes side by side, one turn of all of them at a time.
+
+Failures never reach the trainer: an environment that raises, or whose tool is unavailable, gives a masked episode with
+the reason, and its environment is thrown away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from agentic_gym.episodes import Episode, Group, Response
+from agentic_gym.policies.base import Policy, Sampling
+
+__all__ = ["EnvPool", "EpisodeRequest", "group_requests", "rollout"]
+
+TextEnvironment = gym.Env[str, str]
+
+
+@dataclass(frozen=True)
+class EpisodeRequest:
+    """One episode to play."""
+
+    task: int | str
+    """Index or id."""
+    seed: int
+    """Of the environment and of the sampling noise."""
+    tool_free: bool = False
+
+
+class EnvPool:
+    """Environments made once and used again.
+
+    Args:
+        env_fn: makes one environment.
+        threads: how many may be stepped at once where steps block (``TextEnv.blocking``, or a foreign environment that says
+            so by an attribute of that name).
+    """
+
+    def __init__(self, env_fn: Callable[[], TextEnvironment], *, threads: int = 16) -> None:
+        self.env_fn = env_fn
+        self._idle: list[TextEnvironment] = []
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="env-step") if threads > 1 else None
+
+    def take(self) -> TextEnvironment:
+        """An idle environment, or a new one."""
+        return self._idle.pop() if self._idle else self.env_fn()
+
+    def give_back(self, env: TextEnvironment) -> None:
+        """Keep ``env`` for the next episode."""
+        self._idle.append(env)
+
+    def map(self, function: Callable[..., Any], *columns: Sequence[Any], blocking: bool) -> list[Any]:
+        """``function`` over rows, in threads where its steps block."""
+        if self._threads is None or not blocking or len(columns[0]) < 2:
+            return list(map(function, *columns))
+        return list(self._threads.map(function, *columns))
+
+    def close(self) -> None:
+        """Close every environment and thread."""
+        if self._threads is not None:
+            self._threads.shutdown(wait=True, cancel_futures=True)
+        while self._idle:
+            self._idle.pop().close()
+
+    def __enter__(self) -> EnvPool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def group_requests(
+    tasks: Sequence[int | str], *, group_size: int, tool_free: int = 0, seed: Sequence[int] = (0,)
+) -> list[EpisodeRequest]:
+    """Requests for one group a task: ``group_size`` episodes, the last ``tool_free`` of them without tools.
+
+    ``seed`` (a sequence, such as run seed and iteration) fixes all sampling noise.
+    """
+    seeds = (
+        np.random.SeedSequence(list(seed)).generate_state(len(tasks) * group_size, np.uint32).reshape(len(tasks), -1)
+    )
+    return [
+        EpisodeRequest(task, int(seeds[t, m]), tool_free=m >= group_size - tool_free)
+        for t, task in enumerate(tasks)
+        for m in range(group_size)
+    ]
+
+
+def rollout(
+    policy: Policy,
+    pool: EnvPool,
+    requests: Sequence[EpisodeRequest],
+    sampling: Sampling,
+    *,
+    on_finished: Callable[[Episode], None] | None = None,
+) -> list[Episode]:
+    """Play every request to its end, in lock step, and return the episodes in order.
+
+    ``on_finished`` is called with each episode as it ends. What the policy raises is the caller's; what an environment raises
+    masks its episode.
+    """
+    envs: list[TextEnvironment | None] = [pool.take() for _ in requests]
+    blocking = any(getattr(env.unwrapped, "blocking", False) for env in envs if env is not None)
+    episodes: list[Episode] = pool.map(_reset, envs, requests, blocking=False)
+    active = [i for i, episode in enumerate(episodes) if not episode.done]
+    try:
+        while active:
+            responses = policy.respond([episodes[i] for i in active], sampling)
+            rows = [(envs[i], episodes[i], response) for i, response in zip(active, responses, strict=True)]
+            pool.map(_step, *zip(*rows), blocking=blocking)
+            if on_finished is not None:
+                for i in active:
+                    if episodes[i].done:
+                        on_finished(episodes[i])
+            active = [i for i in active if not episodes[i].done]
+    finally:
+        for env, episode in zip(envs, episodes):
+            if env is None:
+                continue
+            if episode.error is None and episode.done:
+                pool.give_back(env)
+            else:
+                env.close()
+    return episodes
+
+
+def groups_of(episodes: Sequence[Episode], group_size: int) -> list[Group]:
+    """Cut the episodes of ``group_requests`` into their groups."""
+    return [
+        Group(episodes[start].task_id, list(episodes[start : start + group_size]))
+        for start in range(0, len(episodes), group_size)
+    ]
+
+
+def _reset(env: TextEnvironment, request: EpisodeRequest) -> Episode:
+    options: dict[str, Any] = {"task": request.task}
+    if request.tool_free:
+        options["tool_free"] = True
+    try:
+        observation, info = env.reset(seed=request.seed, options=options)
+    except (ValueError, KeyError, IndexError, TypeError):
+        # A wrong task or a missing wrapper is the caller's mistake, the same for every episode.
+        raise
+    except Exception as error:
+        episode = Episode(str(request.task), "", "", seed=request.seed)
+        episode.mask(f"reset failed: {type(error).__name__}: {error}")
+        return episode
+    return Episode(
+        task_id=str(info.get("task_id", request.task)),
+        instructions=str(info.get("instructions", "")),
+        observation=observation,
+        level=info.get("level"),
+        seed=request.seed,
+        tool_free=bool(info.get("tool_free", request.tool_free)),
+        base_instructions=info.get("base_instructions"),
+        info=info,
+    )
+
+
+def _step(env: TextEnvironment, episode: Episode, response: Response) -> None:
+    if response.finish == "context":
+        episode.truncated, episode.outcome = True, "context_limit"
+        return
+    if response.finish == "unavailable":
+        episode.mask("the policy's server did not answer")
+        return
+    try:
+        observation, reward, terminated, truncated, info = env.step(response.text)
+    except Exception as error:
+        episode.mask(f"step failed: {type(error).__name__}: {error}")
+        return
+    episode.record(response, observation, float(reward), terminated, truncated, info)
+    if episode.masked:
+        episode.error = f"tool unavailable: {observation}"

@@ -1,0 +1,129 @@
+"""A run on disk: configuration, metrics, episodes, checkpoints, and what a person sees meanwhile."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from agentic_gym.episodes import Episode
+from agentic_gym.policies.transformers import TransformersPolicy
+from agentic_gym.trainers.checkpoint import CheckpointError, Checkpoints
+from agentic_gym.trainers.config import TrainConfig
+from agentic_gym.trainers.update import Updater
+from agentic_gym.wrappers.record_episodes import append_episodes
+
+__all__ = ["Run"]
+
+_SHOWN = ("rollout/success", "rollout/calls", "credit/reward", "update/entropy")
+
+
+class Run(AbstractContextManager["Run"]):
+    """The folder of a run: ``config.json``, ``metrics.jsonl``, ``episodes.jsonl``, ``tensorboard/``, ``checkpoints/``.
+
+    Args:
+        config: its ``output`` is the folder.
+        console: where progress is shown; None is standard error, and nothing where that is not a terminal.
+        context: facts for ``config.json`` that the configuration does not hold (content hash of the tasks).
+    """
+
+    def __init__(
+        self, config: TrainConfig, *, console: Console | None = None, context: Mapping[str, Any] | None = None
+    ) -> None:
+        self.config = config
+        self.folder = Path(config.output)
+        self.checkpoints = Checkpoints(self.folder / "checkpoints", keep=config.keep_checkpoints)
+        self._console = console or Console(stderr=True)
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[figures]}"),
+            console=self._console,
+            disable=not self._console.is_terminal,
+        )
+        self._board: Any = None
+        self._bar: Any = None
+        self._context = dict(context or {})
+
+    def __enter__(self) -> Run:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        description = {"config": asdict(self.config), **self._context}
+        (self.folder / "config.json").write_text(json.dumps(description, indent=1, default=str))
+        from torch.utils.tensorboard import SummaryWriter
+
+        self._board = SummaryWriter(str(self.folder / "tensorboard"))
+        self._progress.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._progress.stop()
+        if self._board is not None:
+            self._board.close()
+
+    def restore(self, policy: TransformersPolicy, updater: Updater) -> int:
+        """Continue from the newest checkpoint; returns the first iteration to run."""
+        path = self.checkpoints.latest()
+        if path is None:
+            self._truncate(0)
+            return 0
+        optimizer, state = self.checkpoints.load(path, policy.model)
+        updater.load_state_dict(optimizer)
+        self._truncate(int(state["step"]))
+        self._console.print(f"resuming from {path}")
+        return int(state["step"])
+
+    def iterations(self, start: int) -> Iterator[int]:
+        """Count up to ``config.iterations`` with a progress bar."""
+        self._bar = self._progress.add_task(
+            self.config.algorithm.name, total=self.config.iterations, completed=start, figures=""
+        )
+        for iteration in range(start, self.config.iterations):
+            yield iteration
+            self._progress.advance(self._bar)
+
+    def log(self, iteration: int, metrics: Mapping[str, float], episodes: Sequence[Episode] = ()) -> None:
+        """Write one line of metrics, and the episodes if the configuration records them."""
+        try:
+            with (self.folder / "metrics.jsonl").open("a") as file:
+                file.write(json.dumps({"iteration": iteration, **metrics}) + "\n")
+            if self.config.record_episodes and episodes:
+                append_episodes(self.folder / "episodes.jsonl", list(episodes))
+            for name, value in metrics.items():
+                self._board.add_scalar(name, value, iteration)
+        except OSError as error:
+            last = self.checkpoints.latest()
+            raise CheckpointError(f"cannot write to {self.folder}: {error}. The last checkpoint is {last}") from error
+        figures = "  ".join(f"{name.split('/')[1]} {metrics[name]:.2f}" for name in _SHOWN if name in metrics)
+        if self._bar is not None:
+            self._progress.update(self._bar, figures=figures)
+
+    def checkpoint(self, step: int, policy: TransformersPolicy, updater: Updater) -> None:
+        """Write a checkpoint when it is due."""
+        if step % self.config.checkpoint_every == 0 or step == self.config.iterations:
+            self.checkpoints.save(step, policy.model, policy.tokenizer, updater.state_dict(), {})
+
+    def metrics(self) -> list[dict[str, float]]:
+        """All metrics so far, one dict an iteration."""
+        path = self.folder / "metrics.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def _truncate(self, step: int) -> None:
+        """Drop what was logged after the checkpoint: those iterations are run again."""
+        rows = [row for row in self.metrics() if row["iteration"] < step]
+        kept = sum(int(row.get("rollout/episodes", 0)) for row in rows)
+        (self.folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        episodes = self.folder / "episodes.jsonl"
+        if episodes.exists():
+            partial = episodes.with_suffix(".partial")
+            with episodes.open(encoding="utf-8") as old, partial.open("w", encoding="utf-8") as new:
+                new.writelines(line for _, line in zip(range(kept), old))
+            partial.replace(episodes)
