@@ -31,7 +31,6 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
 """verb -> (module, what it does in a few words)."""
 
 INTERRUPTED = 128 + signal.SIGINT
-BROKEN_PIPE = 128 + signal.SIGPIPE
 
 _EXPECTED = (ValueError, LookupError, OSError, ImportError, RuntimeError, NotImplementedError)
 """What wrong input or a wrong machine raises; anything else is a fault of a program."""
@@ -62,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         # The reader (head, less) has left; nothing more may be written, not even by the interpreter at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return BROKEN_PIPE
+        return 1
     except Exception as error:
         if debug:
             raise

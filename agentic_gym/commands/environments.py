@@ -25,15 +25,16 @@ def resolve_id(name: str) -> str:
     if ":" in name or name in gym.registry:
         return name
     ours = {_bare(env_id): env_id for env_id in ENVIRONMENTS}
-    folded = {bare.lower(): env_id for bare, env_id in ours.items()}
-    if _bare(name).lower() in folded:
-        return folded[_bare(name).lower()]
+    for bare, env_id in ours.items():
+        if bare.lower() == _bare(name).lower():
+            return env_id
     hint = near(_bare(name), ours, 1) or " `agentic-gym list` shows all; another package's is written module:id."
     raise ValueError(f"there is no environment {name!r}.{hint}")
 
 
 def _bare(env_id: str) -> str:
-    return re.sub(r"-v\d+$", "", env_id.removeprefix("agentic_gym/"))
+    """``agentic_gym/MathTools-v0`` as ``MathTools``."""
+    return re.sub(r"-v\d+$", "", env_id.removeprefix("agentic_gym/"), flags=re.IGNORECASE)
 
 
 def assignments(pairs: Sequence[str]) -> dict[str, Any]:

@@ -166,9 +166,9 @@ def test_the_oracle(actions: list[str], roles: str) -> None:
 PIECES = [
     "<python>", "</python>", "<answer>", "</answer>", "<tool_call>", "</tool_call>", "<think>", "</think>", "<result>",
     "</result>", "<action>", "</action>", "<pyth", "on>", "</", "<", ">", "<PYTHON>", "< answer >", "print(42)", "42",
-    "\\boxed{42}", '{"name": "python", "arguments": {"code": "print(42)"}}', '{"name": "python", "arguments": "42"}', '{"name": "answer"}',
-    '{"name": "python", "arguments": {"code": "\\u003canswer>42\\u003c/answer>"}}', "\0", "\n", " ", "<|im_end|>", "\ud800",
-    "é北",
+    "\\boxed{42}", '{"name": "python", "arguments": {"code": "print(42)"}}', '{"name": "python", "arguments": "42"}',
+    '{"name": "answer"}', '{"name": "python", "arguments": {"code": "\\u003canswer>42\\u003c/answer>"}}', "\0", "\n",
+    " ", "<|im_end|>", "\ud800", "é北",
 ]  # fmt: skip
 
 
