@@ -13,15 +13,17 @@ from agentic_gym.episodes import Episode, Step, ToolEvent
 from agentic_gym.roles import Role
 from agentic_gym.wrappers.record_episodes import append_episodes
 
+CALL = ToolEvent("python", "1+1", "ok", 0.25)
+WASTED = Step("hm", "Invalid", 0.0, "malformed", None, Role.NO_PROGRESS)
 EPISODES = [
     Episode(
         "sum-1", "Add.", "What is 1 + 1?", level=0, outcome="solved", success=True, score=1.0,
         steps=[
-            Step("<python>1+1</python>", "<result>2</result>", 0.0, "tool", ToolEvent("python", "1+1", "ok", 0.25), Role.DECISIVE),
+            Step("<python>1+1</python>", "<result>2</result>", 0.0, "tool", CALL, Role.DECISIVE),
             Step("[bold]<answer>2</answer>[/bold]", "Right.", 1.0, "answer", None, Role.DECISIVE),
         ],
     ),
-    Episode("sum-2", "Add.", "What?", outcome="turn_limit", steps=[Step("hm", "Invalid", 0.0, "malformed", None, Role.NO_PROGRESS)]),
+    Episode("sum-2", "Add.", "What?", outcome="turn_limit", steps=[WASTED]),
     Episode("sum-3", "Add.", "What?", outcome="masked", error="the tool died", tool_free=True),
 ]  # fmt: skip
 
