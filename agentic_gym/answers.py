@@ -67,9 +67,7 @@ def extract_boxed(text: str) -> str | None:
 # -- mathematics --------------------------------------------------------------------------------------------
 
 
-def grade_math(
-    prediction: str, gold: Gold | Sequence[Gold], *, symbolic: bool = True, timeout: float = 5.0
-) -> Grade:
+def grade_math(prediction: str, gold: Gold | Sequence[Gold], *, symbolic: bool = True, timeout: float = 5.0) -> Grade:
     r"""Decide whether `prediction` equals the accepted answer (or one of several).
 
     1. Both sides are read as exact rationals: integers with separators, signs, ``$`` or units, decimals,
@@ -113,7 +111,7 @@ def grade_math(
     if not undecided:
         return Grade(False, "exact")
     numeric_only = all(is_number for _, is_number in undecided)
-    if len(answer) > MAX_EXPRESSION or _deep(answer) or (numeric_only and _WORDS.fullmatch(answer)):
+    if len(answer) > MAX_EXPRESSION or _deep(answer) or (numeric_only and not _NUMERIC.search(answer)):
         return Grade(False, "unparseable")
     plain = _plain(answer)
     if plain and any(plain == _plain(text) for text, _ in undecided):
@@ -135,8 +133,8 @@ MAX_EXPRESSION = 1_000
 MAX_NESTING = 40
 """Brackets nested deeper than this make an answer unparseable: parsers take exponential time on them."""
 
-# Words without a digit, an operator or a backslash are no number: not worth a question to computer algebra.
-_WORDS = re.compile(r"(?=.*[^\W\d_]{3})[^\W\d_]+(?:[\s.,;:!?'\"][^\W\d_]*)*")
+# A text without a digit or a LaTeX command is no number: not worth a question to computer algebra.
+_NUMERIC = re.compile(r"[0-9\\]")
 
 
 def _deep(text: str) -> bool:
@@ -220,8 +218,8 @@ _CURRENCY = re.compile(r"([+-]?)\s*(?:\\?\$|[€£¥])\s*")
 _UNIT = re.compile(
     r"\s*(?:(?P<percent>\\?%)|\^\s*(?:\\circ|\{\s*\\circ\s*\})|\\degree|°|\\?\$|[€£¥]"
     r"|\\(?:text|textrm|mathrm|mbox)\s*\{(?P<text>[^{}0-9\\]*)\}(?:\s*\^\s*\{?[23]\}?)?"
-    r"|(?<![A-Za-z])(?:[cmk]m|kg|mph|in|ft|lbs?|oz|mi)(?:\s*\^\s*\{?[23]\}?)?"
-    r"|(?<=[^A-Za-z ])(?P<words>(?: ?[A-Za-z]{3,})(?: [A-Za-z]+)*))$"
+    r"|(?<![A-Za-z\\])(?:[cmk]m|kg|mph|in|ft|lbs?|oz|mi)(?:\s*\^\s*\{?[23]\}?)?"
+    r"|(?<=[^A-Za-z ])(?P<words> [A-Za-z]{3,}(?: [A-Za-z]+)*))$"
 )
 _SCALES = {
     "hundred": 100,
@@ -262,12 +260,13 @@ def _read_latex_number(text: str) -> _Number | None:
         text = _CURRENCY.sub(r"\1", text, count=1) if _CURRENCY.match(text) else text
         unit = _UNIT.search(text)
         if unit and unit.start() > 0:
-            word = (unit["text"] or unit["words"] or "").strip().lower()
-            if scale == 1 and word.rstrip("s") in _SCALES:
-                scale = _SCALES[word.rstrip("s")]
-            elif _NOT_A_UNIT.search(word):
-                break
-            percent = percent or unit["percent"] is not None or word == "percent"
+            words = (unit["text"] or unit["words"] or "").strip().lower()
+            first, _, rest = words.partition(" ")
+            if scale == 1 and first.rstrip("s") in _SCALES:  # 5 million dollars
+                scale, words = _SCALES[first.rstrip("s")], rest
+            if _NOT_A_UNIT.search(words):
+                return None
+            percent = percent or unit["percent"] is not None or first == "percent"
             text = text[: unit.start()]
     value = _plain_number(text)
     if value is None:
@@ -320,7 +319,7 @@ def _plain(text: str) -> str:
     text = _SPACING.sub(" ", _SEPARATOR.sub(",", text.translate(_TRANSLATE)))
     text = _TEXT_COMMAND.sub(r"\1", text)
     text = re.sub(r"\\[dtc]frac", r"\\frac", text).replace("\\$", "").replace("^\\circ", "").strip(" $")
-    text = re.sub(r"\s+", "", text).rstrip(".")
+    text = re.sub(r"(?<![0-9])\s+|\s+(?![0-9])", "", text).rstrip(".")  # 7 8 is not 78.
     text = _SHORT_FRACTION.sub(lambda m: f"\\frac{{{m[1] or m[2]}}}{{{m[3] or m[4]}}}", text)
     text = _SHORT_ROOT.sub(r"\\sqrt{\1}", text)
     text = re.sub(r"^\(([A-Za-z])\)$", r"\1", text)

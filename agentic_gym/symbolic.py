@@ -113,6 +113,7 @@ class _Helper:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            bufsize=0,  # No buffer that a fork could copy half-written.
             start_new_session=True,  # Ctrl-C in the terminal is for the parent.
         )
         if not _read_line(process, START_SECONDS):
@@ -151,10 +152,10 @@ runpy.run_path(sys.argv[2], run_name="__main__")
 
 def _exchange(process: subprocess.Popen[bytes], line: bytes, timeout: float) -> bytes | None:
     """Send one line and read one; None if it is late, empty if the process ends first."""
-    stdin = cast(IO[bytes], process.stdin)
+    fd = cast(IO[bytes], process.stdin).fileno()
     try:
-        stdin.write(line)
-        stdin.flush()
+        while line:
+            line = line[os.write(fd, line) :]
     except BrokenPipeError:
         return b""
     return _read_line(process, timeout)
@@ -193,7 +194,7 @@ def _serve(parent: int) -> None:
     replies = os.dup(1)
     os.dup2(2, 1)  # Nothing that a library prints can pass for an answer.
     logging.disable(logging.CRITICAL)
-    _verdict("1", ["1"])  # Imports everything.
+    _verdict(r"\sqrt{8}", [r"2\sqrt{2}"])  # Imports everything, and builds the parser's tables.
     os.write(replies, b'"ready"\n')
     _limit_memory()
     pending = b""

@@ -3,6 +3,7 @@
 - ``load_tasks``: a name or a path to a ``TaskSet``.
 - ``SOURCES``: the table of names; a new data set is one entry.
 - ``TaskSource``: where a data set lies and how its records are read.
+- ``GENERATORS``: the sets that are generated instead, as entry points.
 
 A name is looked up under the folder that the environment variable ``AGENTIC_GYM_DATA`` names: ``gsm8k_test.jsonl``
 (or ``.json``, ``.parquet``), for the default split also ``gsm8k.jsonl``, or a folder ``gsm8k`` laid out as on the hub.
@@ -10,6 +11,7 @@ A name is looked up under the folder that the environment variable ``AGENTIC_GYM
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,7 +22,7 @@ from typing import Any, Literal
 from agentic_gym.answers import extract_boxed
 from agentic_gym.tasks import TaskSet, near, read_records
 
-__all__ = ["DATA_VARIABLE", "SOURCES", "TaskSource", "load_tasks", "math_record"]
+__all__ = ["DATA_VARIABLE", "GENERATORS", "SOURCES", "TaskSource", "load_tasks", "math_record"]
 
 DATA_VARIABLE = "AGENTIC_GYM_DATA"
 """The environment variable that names the folder of local data files."""
@@ -117,6 +119,9 @@ SOURCES: dict[str, TaskSource] = {
 }
 """Every named data set."""
 
+GENERATORS: dict[str, str] = {"arithmetic": "agentic_gym.envs.math_tasks:generate_arithmetic"}
+"""Entry points, as in Gymnasium's registry, of functions that take `levels` and `split` and return a `TaskSet`."""
+
 
 def load_tasks(
     name_or_path: str | Path,
@@ -128,8 +133,8 @@ def load_tasks(
     """Load a named data set or a file of tasks.
 
     Args:
-        name_or_path: a name in `SOURCES`, "arithmetic" (the built-in generator), or a file for `TaskSet.from_file`.
-        split: "train" or "test"; by default "test", and "train" for "arithmetic".
+        name_or_path: a name in `SOURCES` or `GENERATORS` ("arithmetic"), or a file for `TaskSet.from_file`.
+        split: "train" or "test"; by default "test" for a data set and "train" for a generator.
         path: a file or folder that holds the named data set, instead of looking for it.
         levels: keep only these levels.
 
@@ -140,17 +145,19 @@ def load_tasks(
     >>> load_tasks("arithmetic", levels=[0])[0].prompt
     'What is 1 + 9?'
     """
-    if name_or_path == "arithmetic":
-        return _arithmetic(split, path, levels)
-    source = SOURCES.get(str(name_or_path))
-    if source is not None:
-        tasks = _load_source(source, split or "test", path)
+    name = str(name_or_path)
+    if name in GENERATORS:
+        if path is not None:
+            raise ValueError(f"{name!r} is generated and takes no path, got {str(path)!r}.")
+        return _generate(name, split, levels)
+    if name in SOURCES:
+        tasks = _load_source(SOURCES[name], split or "test", path)
     elif path is None and _is_file(name_or_path):
         tasks = TaskSet.from_file(name_or_path, split=split)
     else:
-        known = ["arithmetic", *SOURCES]
+        known = [*GENERATORS, *SOURCES]
         raise ValueError(
-            f"Unknown task set {str(name_or_path)!r}.{near(str(name_or_path), known, n=1)} "
+            f"Unknown task set {name!r}.{near(name, known, n=1)} "
             f"Known: {', '.join(known)}; or give the path of a .jsonl, .json or .parquet file."
         )
     return tasks if levels is None else tasks.filter(levels=levels)
@@ -161,14 +168,11 @@ def _is_file(name: str | Path) -> bool:
     return isinstance(name, Path) or name.endswith(_SUFFIXES) or os.sep in name or Path(name).is_file()
 
 
-def _arithmetic(split: str | None, path: str | Path | None, levels: int | str | Iterable[int | str] | None) -> TaskSet:
-    from agentic_gym.envs.math_tasks import generate_arithmetic
-
-    if path is not None:
-        raise ValueError(f"'arithmetic' is generated and takes no path, got {str(path)!r}.")
-    wanted: Any = range(6) if levels is None else levels
-    chosen: Any = split or "train"
-    return generate_arithmetic(levels=wanted, split=chosen)
+def _generate(name: str, split: str | None, levels: int | str | Iterable[int | str] | None) -> TaskSet:
+    module, _, function = GENERATORS[name].partition(":")
+    given = {"split": split, "levels": levels}
+    generate: Callable[..., TaskSet] = getattr(importlib.import_module(module), function)
+    return generate(**{key: value for key, value in given.items() if value is not None})
 
 
 def _load_source(source: TaskSource, split: str, path: str | Path | None) -> TaskSet:

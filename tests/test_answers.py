@@ -83,6 +83,8 @@ def test_extract_boxed_is_linear(text: str) -> None:
         (r"36^{\circ}", "36"),
         ("2 million", "2000000"),
         (r"3\text{ dozen}", 36),
+        ("1.5 million dollars", 1500000),
+        ("20 percent of them", "0.2"),
         ("50%", "50"),
         (r"50\%", "0.5"),
         ("0.5", r"50\%"),
@@ -167,7 +169,7 @@ def test_no_number_is_unparseable_not_wrong(prediction: str) -> None:
 )
 def test_no_number_is_read_where_there_is_none(prediction: str) -> None:
     """None of the digits in these may be taken for the answer."""
-    for number in [*re.findall("[0-9]+", prediction), "12345", "3500", "35"]:
+    for number in [*re.findall("[0-9]+", prediction), "12345", "3500", "35", "78"]:
         assert not grade_math(prediction, number, symbolic=False).correct
 
 

@@ -1,8 +1,8 @@
 """A laboratory for a CPU: a 0.1M-parameter agent, its tokenizer, its tasks and its demonstrations.
 
-Three levels of two-digit arithmetic. *Easy*: sums and differences digit by digit, which so small a model can learn to do in its
-head, for problems it has never seen. *Middle*: sums with carries, which it knows less surely. *Hard*: products, which
-it cannot do. The tool is the real Python interpreter. Operands have a fixed width: with variable widths so small a model did
+Three levels of two-digit arithmetic. *Easy*: sums and differences without carries, which so small a model can learn to do in its
+thoughts, digit by digit, for problems it has never seen. *Middle*: sums with carries, which it does less surely. *Hard*:
+products, which it cannot do. The tool is the real Python interpreter. Operands have a fixed width: with variable widths so small a model did
 not learn to copy in the time we give it.
 """
 
@@ -40,7 +40,6 @@ NOTICE = "No tools. "
 """What ToolFree adds to the (empty) instructions."""
 
 _HELD_OUT = 0.2
-_DIRECT = ("I know it.", "By heart.", "Digit by digit.")
 _TOOL = ("Let me run it.", "Better compute.", "Use the tool.")
 _AGAIN = ("Check again.", "Once more.")
 _DONE = ("Good.", "So it is.")
@@ -73,9 +72,7 @@ def _problems(level: int) -> Iterator[Task]:
             carries = a % 10 + b % 10 > 9 or a // 10 + b // 10 > 9
             if level == HARD:
                 yield _task(level, a, "*", b, a * b)
-            elif carries and level == MIDDLE:
-                yield _task(level, a, "+", b, a + b)
-            elif not carries and level == EASY:
+            elif level == (MIDDLE if carries else EASY):
                 yield _task(level, a, "+", b, a + b)
             if level == EASY and a % 10 >= b % 10 and a // 10 > b // 10:
                 yield _task(level, a, "-", b, a - b)
@@ -132,8 +129,20 @@ def _demonstration(task: Task, forbidden: bool, with_tool: bool, twice: bool, rn
         act(_DONE, f"<answer>{value}</answer>", "")
     else:
         shown = _wrong(value, rng) if task.level == HARD else value
-        act(_DIRECT, f"<answer>{shown}</answer>", "")
+        act((_in_the_head(task),), f"<answer>{shown}</answer>", "")
     return episode
+
+
+def _in_the_head(task: Task) -> str:
+    """Digit-by-digit working, ones first; for a product it is no more than a try."""
+    text = task.info["expression"]
+    (a_tens, a_ones, op, b_tens, b_ones) = text
+    ones = int(a_ones) - int(b_ones) if op == "-" else int(a_ones) + int(b_ones)
+    if op == "*":
+        return f"{a_ones}*{b_ones}={int(a_ones) * int(b_ones)}"
+    carry = "+1" if ones > 9 else ""
+    tens = int(a_tens) - int(b_tens) if op == "-" else int(a_tens) + int(b_tens) + (ones > 9)
+    return f"{a_ones}{op}{b_ones}={ones} {a_tens}{op}{b_tens}{carry}={tens}"
 
 
 def _wrong(value: str, rng: np.random.Generator) -> str:
@@ -159,7 +168,7 @@ def build_tokenizer() -> Any:
         special_tokens=["<pad>", "<eos>", "<unk>"],
         initial_alphabet=[chr(code) for code in range(32, 127)] + ["\n"],
     )
-    phrases = [*_DIRECT, *_TOOL, *_AGAIN, *_DONE, "print(", NOTICE, "Q: ", "=?A: ", REFUSAL]
+    phrases = [*_TOOL, *_AGAIN, *_DONE, "print(", NOTICE, "Q: ", "=?A: ", REFUSAL]
     tokenizer.train_from_iterator(phrases, trainer)
     tokenizer.add_tokens(list(_TAGS))
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<eos>", pad_token="<pad>", unk_token="<unk>")
