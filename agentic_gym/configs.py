@@ -69,11 +69,12 @@ def from_mapping(cls: type[T], data: Mapping[str, Any], *, where: str = "") -> T
     import cattrs
 
     try:
-        return _converter().structure(data, cls)
+        config: T = _converter().structure(data, cls)
     except cattrs.BaseValidationError as error:
         raise ConfigError("\n".join(f"{where}{problem}" for problem in _problems(error, ""))) from error
     except (ValueError, TypeError) as error:  # the whole is of a wrong type, or __post_init__ objects
         raise ConfigError(f"{where}{error}") from error
+    return config
 
 
 def to_yaml(config: Any) -> str:
@@ -108,9 +109,13 @@ def _converter() -> Any:
     converter.register_structure_hook(Path, lambda value, _: Path(_str(value, str)))
     converter.register_unstructure_hook(Path, str)
     converter.register_unstructure_hook(tuple, list)
-    converter.register_structure_hook_func(lambda kind: typing.get_origin(kind) is tuple, _tuple_hook(converter))
-    converter.register_structure_hook_func(lambda kind: typing.get_origin(kind) is Literal, _literal)
+    converter.register_structure_hook_func(lambda kind: _origin(kind) is tuple, _tuple_hook(converter))
+    converter.register_structure_hook_func(lambda kind: _origin(kind) is Literal, _literal)
     return converter
+
+
+def _origin(kind: Any) -> Any:
+    return typing.get_origin(kind)
 
 
 def _tuple_hook(converter: Any) -> Any:

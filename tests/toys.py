@@ -116,6 +116,7 @@ class Foreign(gym.Env[str, str]):
 if "toys/Sums-v0" not in gym.registry:
     gym.register("toys/Sums-v0", entry_point="tests.toys:Sums")
     gym.register("toys/Corridor-v0", entry_point="tests.toys:Corridor")
+    gym.register("toys/Foreign-v0", entry_point="tests.toys:Foreign", disable_env_checker=True)
     gym.register("toys/MixedLevels-v0", entry_point="tests.toys:mixed_levels")
 
 

@@ -27,7 +27,7 @@ class MathOracle:
     def begin(self, env: Any, observation: str, info: Mapping[str, Any]) -> None:
         """Forget the last episode."""
         self._codes: set[str] = set()
-        self._outputs: set[str] = {""}
+        self._outputs: set[str] = {"", "[no output]"}
         self._value_known = False
 
     def label(self, env: Any, action: str, observation: str, info: Mapping[str, Any]) -> Role:

@@ -24,7 +24,7 @@ def test_calls_within_the_budget_run_and_the_surplus_does_not() -> None:
     statuses = [env.step(CALL)[4]["tool"].status for _ in range(4)]
     assert statuses == ["ok", "ok", "refused", "refused"]
     assert len(env.unwrapped.tools["python"].calls) == 2  # type: ignore[attr-defined]
-    observation, reward, terminated, _, info = env.step("<answer>6</answer>")
+    _, reward, terminated, _, info = env.step("<answer>6</answer>")
     assert (reward, terminated, info["tool_calls"], info["outcome"]) == (1.0, True, 2, "solved")
 
 
@@ -116,7 +116,7 @@ def test_the_budget_is_never_exceeded(limit: int, actions: list[str]) -> None:
 
 
 def test_a_foreign_environment_needs_a_parser() -> None:
-    with pytest.raises(TypeError, match="Foreign is not a TextEnv.*pass parse="):
+    with pytest.raises(TypeError, match=r"Foreign is not a TextEnv.*pass parse="):
         ToolBudget(Foreign(), 1)
 
 

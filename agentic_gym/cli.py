@@ -1,0 +1,124 @@
+"""The command ``agentic-gym``: one verb a module, imported when it is asked for.
+
+- ``COMMANDS``: the table of verbs; adding one is one module with a function ``run`` and a text ``EXAMPLE``, and one line here.
+- ``main``: finds the verb, reads its flags, and turns every error into one clear message.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from agentic_gym.tasks import near
+
+__all__ = ["COMMANDS", "main"]
+
+COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "list": ("agentic_gym.commands.list_envs", "the environments that can be made"),
+        "play": ("agentic_gym.commands.play", "play an environment yourself"),
+        "rollout": ("agentic_gym.commands.rollout", "let a policy play, and record its episodes"),
+        "view": ("agentic_gym.commands.view", "read recorded episodes"),
+        "check": ("agentic_gym.commands.check", "check an environment against the contract"),
+        "doctor": ("agentic_gym.commands.doctor", "what works on this machine, and what to install for the rest"),
+    }
+)
+"""verb -> (module, what it does in a few words)."""
+
+INTERRUPTED = 128 + signal.SIGINT
+
+_EXPECTED = (ValueError, LookupError, OSError, ImportError, RuntimeError, NotImplementedError)
+"""What wrong input or a wrong machine raises; anything else is a fault of a program."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit status: 0 good, 1 failed, 2 wrong usage, 130 interrupted."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    debug = "--debug" in arguments
+    arguments = [argument for argument in arguments if argument != "--debug"]
+    verb = arguments[0] if arguments else "--help"
+    if verb in ("-h", "--help", "help"):
+        sys.stdout.write(_overview())
+        return 0
+    if verb == "--version":
+        from agentic_gym import __version__
+
+        sys.stdout.write(f"agentic-gym {__version__}\n")
+        return 0
+    if verb not in COMMANDS:
+        hint = near(verb, COMMANDS, 1) or f" The commands: {', '.join(COMMANDS)}."
+        return _fail("agentic-gym", f"there is no command {verb!r}.{hint}", 2)
+    name = f"agentic-gym {verb}"
+    try:
+        return _run(verb, arguments[1:])
+    except KeyboardInterrupt:
+        return _fail(name, "interrupted", INTERRUPTED)
+    except BrokenPipeError:
+        # The reader (head, less) has left; nothing more may be written, not even by the interpreter at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except Exception as error:
+        if debug:
+            raise
+        return _fail(name, _message(error), 1)
+
+
+def _run(verb: str, arguments: Sequence[str]) -> int:
+    import tyro
+
+    module: Any = importlib.import_module(COMMANDS[verb][0])
+    summary = " ".join((module.run.__doc__ or "").split("\n\n")[0].split())
+    try:
+        status = tyro.cli(
+            module.run,
+            args=arguments,
+            prog=f"agentic-gym {verb}",
+            description=f"{summary}\n\nExample: {module.EXAMPLE}",
+            config=(tyro.conf.FlagCreatePairsOff,),
+        )
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else 1
+    sys.stdout.flush()
+    return int(status or 0)
+
+
+def _overview() -> str:
+    lines = [
+        "usage: agentic-gym COMMAND ...",
+        "",
+        "Environments, policies and training for tool-using language agents.",
+        "",
+    ]
+    lines += [f"  {verb:<9}{summary}" for verb, (_, summary) in COMMANDS.items()]
+    lines += [
+        "",
+        "agentic-gym COMMAND --help shows a command's flags and an example; --debug shows the traceback of an error.",
+        "Start with: agentic-gym play MathTools",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _message(error: Exception) -> str:
+    import gymnasium as gym
+
+    from agentic_gym.check_env import EnvContractError
+
+    # str() of a KeyError is the quoted key.
+    text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    if isinstance(error, (*_EXPECTED, gym.error.Error, EnvContractError)) and text:
+        return text
+    return f"{type(error).__name__}: {text} (unexpected; --debug shows where)"
+
+
+def _fail(name: str, message: str, status: int) -> int:
+    sys.stderr.write(f"{name}: {message}\n")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,84 @@
+"""Making the environment that a command line names."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium as gym
+from gymnasium.envs.registration import load_env_creator
+
+from agentic_gym import ENVIRONMENTS
+from agentic_gym.tasks import near
+
+__all__ = ["assignments", "make_env", "resolve_id"]
+
+
+def resolve_id(name: str) -> str:
+    """The Gymnasium id that ``name`` means: an id, ``module:id``, or one of ours without ``agentic_gym/`` and version.
+
+    Raises:
+        ValueError: there is none, with the nearest.
+    """
+    if ":" in name or name in gym.registry:
+        return name
+    ours = {_bare(env_id): env_id for env_id in ENVIRONMENTS}
+    for bare, env_id in ours.items():
+        if bare.lower() == _bare(name).lower():
+            return env_id
+    hint = near(_bare(name), ours, 1) or " `agentic-gym list` shows all; another package's is written module:id."
+    raise ValueError(f"there is no environment {name!r}.{hint}")
+
+
+def _bare(env_id: str) -> str:
+    """``agentic_gym/MathTools-v0`` as ``MathTools``."""
+    return re.sub(r"-v\d+$", "", env_id.removeprefix("agentic_gym/"), flags=re.IGNORECASE)
+
+
+def assignments(pairs: Sequence[str]) -> dict[str, Any]:
+    """``["levels=[0, 1]", "max_turns=4"]`` as a dict; values are read as YAML.
+
+    Raises:
+        ValueError: a pair without a name or a value.
+    """
+    import yaml
+
+    values = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not (name.isidentifier() and equals):
+            raise ValueError(f"{pair!r} is no assignment: write NAME=VALUE, for example max_turns=4")
+        try:
+            values[name] = yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            raise ValueError(f"the value of {pair!r} cannot be read: {' '.join(str(error).split())}") from error
+    return values
+
+
+def make_env(name: str, settings: Sequence[str] = (), **more: Any) -> gym.Env[str, str]:
+    """Make the environment ``name`` with constructor arguments ``NAME=VALUE``.
+
+    Raises:
+        ValueError: an unknown environment, or an argument that it does not take, with the nearest.
+    """
+    env_id = resolve_id(name)
+    given = assignments(settings)
+    if env_id in gym.registry:
+        known = _parameters(gym.registry[env_id].entry_point)
+        for key in given:
+            if known and key not in known:
+                hint = near(key, known, 1) or f" It takes {', '.join(known)}."
+                raise ValueError(f"{env_id} takes no argument {key!r}.{hint}")
+    env: gym.Env[str, str] = gym.make(env_id, **given, **more)
+    return env
+
+
+def _parameters(entry_point: Any) -> list[str]:
+    """The names that a constructor takes; empty where it takes any."""
+    creator: Any = load_env_creator(entry_point) if isinstance(entry_point, str) else entry_point
+    parameters = inspect.signature(creator).parameters.values()
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return []
+    return [parameter.name for parameter in parameters]
