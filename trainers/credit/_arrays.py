@@ -70,7 +70,7 @@ def deviations(values: FloatArray, weights: FloatArray | None = None, *, ddof: i
     if values.size == 0:
         return values.copy(), 0.0
     if weights is None:
-        mass, share, used = float(values.size), np.full(values.size, 1.0 / values.size), values
+        mass, share, used = float(values.size), np.float64(1.0 / values.size), values
     else:
         used = values[weights > 0]
         if used.size == 0:
@@ -101,6 +101,8 @@ def divided(numerator: FloatArray, denominator: float) -> FloatArray:
 
 def bounded(values: FloatArray) -> FloatArray:
     """Replace an overflow to infinity by the largest float, so that a later product with 0 is 0 and not NaN."""
+    if np.isfinite(values).all():
+        return values
     result: FloatArray = np.clip(values, -LARGEST, LARGEST)
     return result
 

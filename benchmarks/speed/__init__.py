@@ -1,0 +1,1 @@
+"""Speed measurements, one program a file, each with ``main(argv)``."""
