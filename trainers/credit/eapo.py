@@ -226,10 +226,8 @@ def _by_turn_and_confidence(confidence: FloatArray, turns: IntArray) -> IntArray
     """
     bits = confidence.size.bit_length()
     least, most = int(turns.min()), int(turns.max())
-    if (most - least).bit_length() + bits < 63:
-        offset = turns - least
-    else:
-        offset = np.unique(turns, return_inverse=True)[1]
+    fits = (most - least).bit_length() + bits < 63
+    offset = turns - least if fits else np.unique(turns, return_inverse=True)[1]
     by_confidence = np.argsort(confidence)
     packed = (offset[by_confidence] << bits) + np.arange(confidence.size)
     packed.sort()

@@ -6,9 +6,11 @@ import inspect
 import pkgutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from agentic_gym.benchmarks.speed import credit as speed
 from agentic_gym.trainers import credit
 
 MODULES = [m.name for m in pkgutil.iter_modules(credit.__path__)]
@@ -50,3 +52,15 @@ def test_needs_numpy_only():
         "import sys, agentic_gym.trainers.credit; print(sorted({'torch', 'transformers', 'scipy'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_examples_of_the_page():
+    page = Path(__file__).resolve().parents[3] / "docs" / "credit.md"
+    result = doctest.testfile(str(page), module_relative=False)
+    assert result.attempted > 5
+    assert result.failed == 0
+
+
+def test_the_speed_program_prints_a_table(capsys):
+    assert speed.main(["--episodes", "16", "--repeats", "1"]) == 0
+    assert {"grpo", "eapo", "triage"} <= set(capsys.readouterr().out.split())
