@@ -12,9 +12,10 @@ import numpy as np
 from agentic_gym.episodes import Episode
 from agentic_gym.policies.transformers import TransformersPolicy
 from agentic_gym.trainers.algorithms import Algorithm
+from agentic_gym.trainers.branching import group_rollout
 from agentic_gym.trainers.config import TrainConfig
 from agentic_gym.trainers.evaluation import summarise
-from agentic_gym.trainers.rollout import EnvPool, group_requests, groups_of, rollout
+from agentic_gym.trainers.rollout import EnvPool, groups_of
 from agentic_gym.trainers.run import Run
 from agentic_gym.trainers.update import TrainingError, Updater, training_rows
 
@@ -47,10 +48,15 @@ def train(
     plan = algorithm.plan
     for iteration in run.iterations(run.restore(policy, updater)):
         chosen = choose_tasks(tasks, config.tasks_per_iteration, iteration, config.seed)
-        requests = group_requests(
-            chosen, group_size=plan.group_size, tool_free=plan.tool_free, seed=(config.seed, iteration)
+        episodes = group_rollout(
+            policy,
+            pool,
+            chosen,
+            plan,
+            config.sampling,
+            vocabulary=len(policy.tokenizer),
+            seed=(config.seed, iteration),
         )
-        episodes = rollout(policy, pool, requests, config.sampling)
         check_usable(episodes)
         credit = algorithm.credit(groups_of(episodes, plan.group_size))
         rows = training_rows(
