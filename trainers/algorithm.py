@@ -257,6 +257,8 @@ class BatchCredit:
     metrics: dict[str, float] = field(default_factory=dict)
     steps: list[FloatArray] = field(default_factory=list)
     """Advantage of each step before token credit, (K,) an episode."""
+    values: list[FloatArray] | None = None
+    """V at the start of each step, (K,) an episode, where there is a value head."""
 
 
 @dataclass(frozen=True)
@@ -310,7 +312,12 @@ class Algorithm:
         if self.tokens is not None:
             per_token = np.where(layout.written, self.tokens(episodes, layout, per_token, readings), 0.0)
         result = BatchCredit(
-            episodes, layout.split(per_token), np.concatenate(rewards), _metrics(episodes, rewards, flat), per_step
+            episodes,
+            layout.split(per_token),
+            np.concatenate(rewards),
+            _metrics(episodes, rewards, flat),
+            per_step,
+            readings.values,
         )
         return _without_silent_groups(result, groups) if self.dynamic_sampling else result
 
@@ -347,6 +354,7 @@ def _without_silent_groups(credit: BatchCredit, groups: Sequence[Group]) -> Batc
         credit.rewards[kept],
         {**credit.metrics, "credit/dropped_groups": result.dropped_share},
         [credit.steps[i] for i in kept],
+        None if credit.values is None else [credit.values[i] for i in kept],
     )
 
 
