@@ -17,7 +17,7 @@ LAYERS = {
     4: ["wrappers", "judges"],
     3: ["envs"],
     2: ["tools", "text_env", "check_env", "configs"],
-    1: ["spaces", "actions", "tasks", "task_sources", "answers", "symbolic", "episodes", "roles"],
+    1: ["spaces", "actions", "tasks", "task_sources", "answers", "symbolic", "episodes", "roles", "role_theory"],
 }
 LEVEL = {name: level for level, names in LAYERS.items() for name in names}
 HEAVY = {"torch", "transformers", "tokenizers", "safetensors"}
