@@ -136,7 +136,7 @@ def branching_rollout(
 
 
 def _begin(pool: EnvPool, trees: Sequence[_Tree], branching: Branching, tool_free: int) -> None:
-    """Start the rows that are due: the probe, the initial ones, or one where nothing is running and rows are missing."""
+    """Start the rows that are due: the probe, the initial ones, or fresh ones where nothing is running any more."""
     for tree in trees:
         idle = all(row.episode.done for row in tree.rows)
         if branching.monitored and not tree.rows:
@@ -146,7 +146,8 @@ def _begin(pool: EnvPool, trees: Sequence[_Tree], branching: Branching, tool_fre
             count, forced = initial - len(tree.rows), tool_free
             tree.planned = True
         else:
-            count, forced = int(idle and tree.room > 0), 0
+            # Half of what is missing, so that fresh rows too may branch, and few rounds are needed.
+            count, forced = (tree.room + 1) // 2 if idle else 0, 0
         for number in range(min(count + forced, tree.room)):
             request = replace(tree.slots[len(tree.rows)], tool_free=number >= count)
             env = pool.take()
