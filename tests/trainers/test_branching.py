@@ -128,7 +128,7 @@ def test_tool_free_rows_do_not_branch():
 def test_monitoring_sends_one_row_ahead_and_splits_by_its_entropies():
     def roots(later):
         script = Script(calls=2, entropy=lambda e: later if e.steps else 1.0)
-        plan = RolloutPlan(16, branching=Branching(initial=8, base=0.0, weight=9.0, penalty=0.0, monitored=True))
+        plan = RolloutPlan(16, branching=Branching(8, beam=16, base=0.0, penalty=0.0, monitored=True))
         group = groups_of(play(plan, script, tasks=[0]), 16)[0]
         assert group.episodes[0].parent is None
         return sum(e.parent is None for e in group)

@@ -109,7 +109,7 @@ def bounded(values: FloatArray) -> FloatArray:
 
 def saturated(values: FloatArray, terms: int) -> FloatArray:
     """Limit values so that a sum of ``terms`` of them cannot overflow; touches nothing below 1e300."""
-    limit = LARGEST / max(terms, 1)
+    limit = LARGEST / (2 * max(terms, 1))  # half, because the sum is rounded
     result: FloatArray = np.clip(values, -limit, limit)
     return result
 
