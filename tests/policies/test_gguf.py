@@ -308,7 +308,7 @@ def test_unsupported_content(tmp_path: Path, options: dict[str, Any], message: s
 
 def test_values_that_are_not_finite(tmp_path: Path) -> None:
     write_gguf(tmp_path / "t.gguf", skip="output_norm.weight", extra={"output_norm.weight": np.full(64, np.nan, "f4")})
-    with pytest.raises(GGUFError, match="'output_norm.weight' holds values that are not finite"):
+    with pytest.raises(GGUFError, match=r"'output_norm\.weight' holds values that are not finite"):
         convert_gguf(tmp_path / "t.gguf", tmp_path / "cache")
 
 
