@@ -322,10 +322,11 @@ def _first_choice(answer: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _text(choice: Mapping[str, Any]) -> str:
     """The text of a choice of either API, as valid Unicode."""
-    holder = choice.get("message", choice)
-    text = holder.get("content" if "message" in choice else "text") if isinstance(holder, dict) else 0
-    if text is None:  # a refusal, or a turn of reasoning alone
-        return ""
+    text = choice.get("text")
+    if isinstance(message := choice.get("message"), dict):
+        text = message.get("content")
+        if text is None:  # a refusal, or a turn of reasoning alone
+            return ""
     if not isinstance(text, str):
         raise _BrokenAnswer("it holds no text")
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -6,6 +6,7 @@ import gzip
 import multiprocessing
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -278,6 +279,7 @@ def _ask_in_child(client: ServerClient, queue: Any) -> None:
     queue.put(ask(client, 2))
 
 
+@pytest.mark.skipif(sys.platform == "darwin", reason="forking a process with threads is not safe on macOS")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_forked_process(server: FakeServer, client: ServerClient) -> None:
     server.answer = lambda path, body: Reply({"i": body["i"]})
