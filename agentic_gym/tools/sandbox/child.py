@@ -146,7 +146,7 @@ def _single(source: int) -> int:
         code = file.read()
     seed(header["seed"])
     text = code if header["bytes"] else code.decode("utf-8", "surrogatepass")
-    result = runner.run(text, "<python>", runner.fresh_main(), echo=header["echo"])
+    result = runner.run(text, "<cell>", runner.fresh_main(), echo=header["echo"])
     return _finish(result)
 
 

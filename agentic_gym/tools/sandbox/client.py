@@ -19,6 +19,7 @@ from agentic_gym.tools.sandbox.launch import TemplateDied, TemplateProcess
 from agentic_gym.tools.sandbox.levels import Features
 from agentic_gym.tools.sandbox.limits import Limits
 from agentic_gym.tools.sandbox.results import Result
+from agentic_gym.tools.sandbox.session import Session
 from agentic_gym.tools.sandbox.warmup import PRELOAD, WARMUP
 
 _MAX_TIMEOUT = 3600.0
@@ -139,6 +140,22 @@ class Sandbox:
     ) -> list[Result]:  # fmt: skip
         """Run several codes, `workers` at a time; the results keep the order."""
         return list(self._threads().map(lambda code: self.execute(code, timeout, "", echo, seed=seed), codes))
+
+    def session(self, *, seed: int | None = None) -> Session:
+        """A new session: an interpreter of its own that keeps variables between cells. Close it after use.
+
+        Sessions do not count as workers. Raises SandboxUnavailable, or RuntimeError where none can be started.
+        """
+        for _ in range(2):
+            try:
+                template = self._running()
+            except TemplateDied as error:
+                raise RuntimeError(f"the sandbox does not start: {error}") from error
+            try:
+                return Session(template, self.limits, seed)
+            except TemplateDied:
+                self._retire(template)
+        raise RuntimeError("the sandbox does not answer; no session could be started")
 
     @property
     def features(self) -> Features:
