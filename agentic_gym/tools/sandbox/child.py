@@ -39,6 +39,8 @@ class Hardening:
     landlock: bool
     filter: bytes | None
     """The first system-call filter; None for no filtering."""
+    thread_filter: bytes | None
+    """The filter that lets the template count threads; None where it has to poll."""
     template: int
     """Process id of the template."""
 
@@ -56,8 +58,8 @@ def live(channel: socket.socket, place: Place, hardening: Hardening) -> NoReturn
     code = 70
     try:
         try:
+            channel = _isolate(channel, place, hardening)
             rlimits = _harden(channel, place, hardening)
-            channel = socket.socket(fileno=_CHANNEL)
             work, descriptors = protocol.receive(channel)
             if work is None:
                 os._exit(0)
@@ -75,10 +77,8 @@ def live(channel: socket.socket, place: Place, hardening: Hardening) -> NoReturn
         os._exit(code & 0xFF)
 
 
-def _harden(
-    channel: socket.socket, place: Place, hardening: Hardening
-) -> dict[int, tuple[int, int]]:
-    """Everything that can be done before the work is known; returns the limits set so far."""
+def _isolate(channel: socket.socket, place: Place, hardening: Hardening) -> socket.socket:
+    """Let go of everything that is the template's; returns the channel on its new descriptor."""
     linux = sys.platform == "linux"
     if linux:
         kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -87,6 +87,7 @@ def _harden(
     if channel.fileno() != _CHANNEL:
         os.dup2(channel.fileno(), _CHANNEL)
         channel.detach()
+        channel = socket.socket(fileno=_CHANNEL)
     os.closerange(_CHANNEL + 1, os.sysconf("SC_OPEN_MAX") if not linux else 2**31 - 1)
     os.dup2(0, 2)  # the template's standard descriptors are /dev/null, but for its error log
     os.setsid()
@@ -98,6 +99,11 @@ def _harden(
     os.chdir(place.scratch)
     os.umask(0o022)
     os.environ.update(HOME=place.scratch, TMPDIR=place.scratch)
+    return channel
+
+
+def _harden(channel: socket.socket, place: Place, hardening: Hardening) -> dict[int, tuple[int, int]]:
+    """Everything that can be done before the work is known; returns the limits set so far."""
     if hardening.chroot:
         kernel.drop_capabilities(bounding=False)
     if hardening.landlock:
@@ -106,6 +112,10 @@ def _harden(
     limits.apply(rlimits)
     if hardening.filter is not None:
         seccomp.install(hardening.filter)
+    if hardening.thread_filter is not None:
+        listener = seccomp.install(hardening.thread_filter, listener=True)
+        socket.send_fds(channel, [protocol.LISTENER], [listener])
+        os.close(listener)
     return rlimits
 
 
@@ -115,7 +125,7 @@ def _seal(work: dict[str, Any], rlimits: dict[int, tuple[int, int]], hardening: 
     limits.apply(cpu)
     limits.verify(rlimits | cpu)
     if hardening.filter is not None:
-        seccomp.install(seccomp.seal_filter(os.getpid(), notify_threads=False))
+        seccomp.install(seccomp.seal_filter(os.getpid()))
 
 
 def _take(descriptors: list[int], *, session: bool) -> int:

@@ -17,36 +17,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from agentic_gym.tools.sandbox import child, kernel, levels, namespaces, probe, scratch, seccomp
+from agentic_gym.tools.sandbox import child, kernel, levels, namespaces, probe, scratch, seccomp, threads
 from agentic_gym.tools.sandbox.levels import Features
 from agentic_gym.tools.sandbox.limits import Limits
-
-
-class Processes:
-    """Looks at processes through a /proc opened early, so that it still works under a private root."""
-
-    def __init__(self) -> None:
-        self.proc = os.open("/proc", os.O_PATH | os.O_DIRECTORY) if sys.platform == "linux" else None
-
-    def threads(self, pid: int) -> int:
-        """Live threads of one of our children; 1 where that cannot be told."""
-        if self.proc is None:
-            return 1
-        try:
-            handle = os.pidfd_open(pid)
-            try:
-                outer = next(
-                    line.split()[1] for line in self._read(f"self/fdinfo/{handle}") if line.startswith("Pid:")
-                )
-            finally:
-                os.close(handle)
-            return int(next(x.split()[1] for x in self._read(f"{outer}/status") if x.startswith("Threads:")))
-        except (OSError, StopIteration):
-            return 1
-
-    def _read(self, name: str) -> list[str]:
-        with open(os.open(name, os.O_RDONLY, dir_fd=self.proc)) as file:
-            return file.readlines()
 
 
 @dataclass(frozen=True)
@@ -58,7 +31,7 @@ class Prepared:
     hardening: child.Hardening
     base: str | None
     """Directory of the scratch directories; None under a private root."""
-    processes: Processes
+    processes: threads.Processes
 
 
 def prepare(limits: Limits, config: dict[str, Any]) -> Prepared:
@@ -71,7 +44,7 @@ def prepare(limits: Limits, config: dict[str, Any]) -> Prepared:
     features = probe.features()
     level = levels.choose(features, config["isolation"], config["min_level"])
     private = level == "namespaces"
-    processes = Processes()
+    processes = threads.Processes()
     if private:
         namespaces.enter()
     if sys.platform == "linux":
@@ -88,11 +61,16 @@ def prepare(limits: Limits, config: dict[str, Any]) -> Prepared:
         chroot=private,
         landlock=level in ("landlock", "namespaces") and not features.landlock,
         filter=None,
+        thread_filter=None,
         template=0,
     )
     if level != "process":
         truncate = private or features.landlock_abi >= 3
-        hardening = replace(hardening, filter=seccomp.run_filter(metadata=private, truncate=truncate))
+        hardening = replace(
+            hardening,
+            filter=seccomp.run_filter(metadata=private, truncate=truncate),
+            thread_filter=None if features.notify else seccomp.thread_filter(),
+        )
     base = None
     if private:
         namespaces.build_root(readable)

@@ -14,8 +14,9 @@ KIND = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_DGRAM
 """Keeps message boundaries, so that many threads may send on one socket."""
 MAX_MESSAGE = 65536
 
-READY, MEMORY, REFUSED = b"R", b"M", b"E"
-"""Child to template: user code starts now; it ended by MemoryError; hardening failed (text follows)."""
+LISTENER, READY, MEMORY, REFUSED = b"L", b"R", b"M", b"E"
+"""Child to template: here is the listener for new threads; user code starts now; it ended by MemoryError; hardening
+failed (text follows)."""
 KILL_OUTPUT, KILL_TIMEOUT, INTERRUPT = b"O", b"T", b"I"
 """Caller to template, on a call's own socket. Closing that socket ends the run."""
 

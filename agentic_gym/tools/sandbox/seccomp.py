@@ -1,8 +1,9 @@
 """The system-call filter: a small BPF assembler, the policy, and its installation.
 
-Two filters stack. The first, the same for every run, is put on while a child waits for work: what is not on
-the list of `syscall_table` is refused. The second, a few instructions, is put on when the limits are in place: it
-closes the calls that could change them and ties signals to the child's own process id.
+Filters stack; the strictest answer counts. The first, the same for every run, is put on while a child waits for
+work: what is not on the list of `syscall_table` is refused. Another holds new threads for the template to count. The
+last, a few instructions, is put on when the limits are in place: it closes the calls that could change them and
+ties signals to the child's own process id.
 
 What the policy leaves out, and why it matters:
 
@@ -90,15 +91,25 @@ def run_filter(*, metadata: bool, truncate: bool) -> bytes:
     return _encode(body)
 
 
-def seal_filter(pid: int, *, notify_threads: bool) -> bytes:
-    """The second filter, for the process `pid`; with `notify_threads` a new thread needs a supervisor's yes."""
+def thread_filter() -> bytes:
+    """Holds every new thread until a supervisor has said yes (see `threads.py`)."""
+    return _encode(
+        [
+            (_LOAD, 0, 0, _NUMBER_AT),
+            (_EQUAL, 0, 1, table.ARGUMENTS_MATTER["clone"]),
+            _ret(_NOTIFY),
+            _ret(_ALLOW),
+        ]
+    )
+
+
+def seal_filter(pid: int) -> bytes:
+    """The last filter, for the process `pid`: nobody else's signals, nobody's limits."""
     to_self = [_argument(0), (_EQUAL, 0, 1, pid), _ret(_ALLOW), _ret(_EPERM)]
     reading = [_argument(2), (_EQUAL, 0, 3, 0), _argument(2, high=True), (_EQUAL, 0, 1, 0)]
     blocks: list[tuple[int, list[Instruction]]] = [(n, to_self) for n in table.SIGNALS.values()]
     blocks.append((table.ARGUMENTS_MATTER["prlimit64"], [*reading, _ret(_ALLOW), _ret(_EPERM)]))
     blocks += [(n, [_ret(_EPERM)]) for n in (table.LATER | table.SETRLIMIT).values()]
-    if notify_threads:
-        blocks.append((table.ARGUMENTS_MATTER["clone"], [_ret(_NOTIFY)]))
     body: list[Instruction] = [(_LOAD, 0, 0, _NUMBER_AT)]
     for number, block in blocks:
         body += [(_EQUAL, 0, len(block), number), *block]

@@ -17,7 +17,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agentic_gym.tools.sandbox import child, kernel, namespaces, prepare, protocol, scratch
+from agentic_gym.tools.sandbox import child, kernel, namespaces, prepare, protocol, scratch, threads
 from agentic_gym.tools.sandbox.limits import Limits
 
 _POLL_SECONDS = 0.02
@@ -25,21 +25,21 @@ _POLL_SECONDS = 0.02
 
 
 @dataclass
-class Standby:
-    """A hardened child that waits for work."""
+class Child:
+    """A hardened process, waiting for work or at it."""
 
     pid: int
     channel: socket.socket
     place: child.Place
+    listener: int | None = None
+    """Where its requests for new threads arrive."""
 
 
 @dataclass
 class Run:
     """A child at work."""
 
-    pid: int
-    channel: socket.socket
-    place: child.Place
+    child: Child
     call: socket.socket
     started: float
     deadline: float
@@ -60,7 +60,7 @@ class Template:
         self.limits = limits
         self.prepared = prepared
         self.spare = spare
-        self.standby: list[Standby] = []
+        self.standby: list[Child] = []
         self.runs: dict[int, Run] = {}
         self.free: list[child.Place] = []
         self.places = 0
@@ -77,6 +77,8 @@ class Template:
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         self.poller.register(self.wakeup, select.POLLIN)
         self.calls: dict[int, Run] = {}
+        self.channels: dict[int, Child] = {}
+        self.listeners: dict[int, Child] = {}
 
     # -- children ---------------------------------------------------------------------------------------------
 
@@ -92,7 +94,7 @@ class Template:
         os.mkdir(directory, 0o700)
         return child.Place(None, directory)
 
-    def _spawn(self) -> Standby:
+    def _spawn(self) -> Child:
         place = self._place()
         ours, theirs = protocol.pair()
         pid = os.fork()
@@ -100,9 +102,36 @@ class Template:
             child.live(theirs, place, self.hardening)
         theirs.close()
         ours.setblocking(False)
-        standby = Standby(pid, ours, place)
-        self.standby.append(standby)
-        return standby
+        newborn = Child(pid, ours, place)
+        self.standby.append(newborn)
+        if self.hardening.thread_filter is not None:
+            self.channels[ours.fileno()] = newborn
+            self.poller.register(ours, select.POLLIN)
+        return newborn
+
+    def _adopt_listener(self, newborn: Child) -> None:
+        """Take the listener that a child sends once, before it gets work."""
+        self._ignore_channel(newborn)
+        with contextlib.suppress(OSError):
+            word, descriptors, _, _ = socket.recv_fds(newborn.channel, 1, 1)
+            if word == protocol.LISTENER and descriptors:
+                newborn.listener = descriptors[0]
+                self.listeners[newborn.listener] = newborn
+                self.poller.register(newborn.listener, select.POLLIN)
+
+    def _ignore_channel(self, of: Child) -> None:
+        if self.channels.pop(of.channel.fileno(), None) is not None:
+            self.poller.unregister(of.channel)
+
+    def _release(self, gone: Child) -> None:
+        """Close what we hold of a child that has ended, and empty its scratch directory."""
+        self._ignore_channel(gone)
+        if gone.listener is not None:
+            del self.listeners[gone.listener]
+            self.poller.unregister(gone.listener)
+            os.close(gone.listener)
+        gone.channel.close()
+        self._clean(gone.place)
 
     def _clean(self, place: child.Place) -> None:
         """Empty a scratch directory and keep it for the next child; give up on one that resists."""
@@ -133,12 +162,12 @@ class Template:
             for descriptor in rest:
                 os.close(descriptor)
         deadline = float("inf") if request["session"] else now + request["timeout"]
-        run = Run(standby.pid, standby.channel, standby.place, call, now, deadline, cpu, now)
-        self.runs[run.pid] = run
+        run = Run(standby, call, now, deadline, cpu, now)
+        self.runs[standby.pid] = run
         self.calls[call.fileno()] = run
         self.poller.register(call, select.POLLIN)
 
-    def _hand_over(self, work: dict[str, Any], descriptors: list[int]) -> Standby:
+    def _hand_over(self, work: dict[str, Any], descriptors: list[int]) -> Child:
         """Give the work to a waiting child; one that has died meanwhile is replaced."""
         for _ in range(3):
             standby = self.standby[0] if self.standby else self._spawn()
@@ -150,12 +179,11 @@ class Template:
                 self._discard(standby)
         raise OSError(errno.EAGAIN, "children die before they get work")
 
-    def _discard(self, standby: Standby) -> None:
+    def _discard(self, standby: Child) -> None:
         with contextlib.suppress(OSError):
             os.kill(standby.pid, signal.SIGKILL)
             os.waitpid(standby.pid, 0)
-        standby.channel.close()
-        self._clean(standby.place)
+        self._release(standby)
 
     def _order(self, run: Run) -> None:
         """A byte from the caller about one call, or its end."""
@@ -166,7 +194,7 @@ class Template:
         except OSError:
             order = b""
         if order == protocol.INTERRUPT:
-            os.kill(run.pid, signal.SIGINT)
+            os.kill(run.child.pid, signal.SIGINT)
         elif order == protocol.KILL_OUTPUT:
             self._kill(run, "output_limit")
         elif order == protocol.KILL_TIMEOUT:
@@ -179,7 +207,7 @@ class Template:
         if run.reason is None:
             run.reason = reason
         with contextlib.suppress(ProcessLookupError):
-            os.kill(run.pid, signal.SIGKILL)
+            os.kill(run.child.pid, signal.SIGKILL)
 
     def _reap(self) -> None:
         """Collect every child that has ended, answer its call, and tidy up."""
@@ -199,16 +227,16 @@ class Template:
             for standby in [s for s in self.standby if s.pid == pid]:
                 self.spawning = False  # until the next call, lest a machine in trouble forks in circles
                 self.standby.remove(standby)
-                standby.channel.close()
-                self._clean(standby.place)
+                self._release(standby)
 
     def _finish(self, run: Run, status: int, usage: Any) -> None:
         wall = time.monotonic() - run.started
-        first, second = _receive(run.channel), _receive(run.channel)
-        run.channel.close()
+        if run.child.channel.fileno() in self.channels:
+            self._adopt_listener(run.child)
+        first, second = _receive(run.child.channel), _receive(run.child.channel)
         if self.prepared.level == "process":
-            prepare.kill_strays(run.pid, keep={*self.runs, *(s.pid for s in self.standby)})
-        self._clean(run.place)
+            prepare.kill_strays(run.child.pid, keep={*self.runs, *(s.pid for s in self.standby)})
+        self._release(run.child)
         cpu = usage.ru_utime + usage.ru_stime
         killed = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
         reason = run.reason
@@ -252,12 +280,15 @@ class Template:
                 self._kill(run, "timeout")
             elif now >= run.looked_at + _POLL_SECONDS:
                 run.looked_at = now
-                if self.prepared.processes.threads(run.pid) > self.limits.threads:
+                if self.prepared.processes.threads(run.child.pid) > self.limits.threads:
                     self._kill(run, "thread_limit")
-                elif run.place.root is None and scratch.over_limit(
-                    run.place.scratch, self.limits.scratch_mb * 2**20, self.limits.scratch_files
+                elif run.child.place.root is None and scratch.over_limit(
+                    run.child.place.scratch, self.limits.scratch_mb * 2**20, self.limits.scratch_files
                 ):
                     self._kill(run, "disk_limit")
+
+    def _may_have_thread(self, pid: int) -> bool:
+        return self.prepared.processes.threads(pid) < self.limits.threads
 
     def serve(self) -> None:
         """Answer until the caller is gone."""
@@ -276,6 +307,10 @@ class Template:
                     if request is None:
                         return
                     self._start(request, descriptors)
+                elif (asking := self.listeners.get(descriptor)) is not None:
+                    threads.answer(descriptor, self._may_have_thread(asking.pid))
+                elif (newborn := self.channels.get(descriptor)) is not None:
+                    self._adopt_listener(newborn)
                 elif (run := self.calls.get(descriptor)) is not None:
                     self._order(run)
             self._look()
