@@ -39,7 +39,7 @@ class AttackRange:
         self.before = self._snapshot()
         self.sandbox = Sandbox(workers=1, isolation=level, min_level=level)
         self.level = self.sandbox.features.level
-        self.template = self.sandbox._template
+        self.supervisor = self.sandbox._supervisor
 
     def _canaries(self) -> list[socket.socket]:
         tcp = socket.create_server(("127.0.0.1", 0))
@@ -96,9 +96,9 @@ class AttackRange:
             wrong.append(f"blames the sandbox: {result.detail}")
         if result.wall > timeout + 0.2:
             wrong.append(f"ran {result.wall:.2f} s of {timeout} s")
-        if self.sandbox._template is not self.template:
-            wrong.append("ended the template process")
-            self.template = self.sandbox._template
+        if self.sandbox._supervisor is not self.supervisor:
+            wrong.append("ended the supervisor")
+            self.supervisor = self.sandbox._supervisor
         if self.touched:
             wrong.append(f"reached {self.touched.pop()}")
         if (after := self._snapshot()) != self.before:
@@ -112,7 +112,7 @@ class AttackRange:
 
     def descendants(self) -> list[int]:
         """Processes of the sandbox, from outside."""
-        assert self.template is not None
+        assert self.supervisor is not None
         parents = {}
         for name in os.listdir("/proc"):
             if name.isdigit():
@@ -121,7 +121,7 @@ class AttackRange:
                 except OSError:
                     continue
                 parents[int(name)] = int(fields[1])
-        found = [self.template.process.pid]
+        found = [self.supervisor.process.pid]
         for pid in found:
             found += [child for child, parent in parents.items() if parent == pid]
         return found

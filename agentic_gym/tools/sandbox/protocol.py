@@ -1,4 +1,4 @@
-"""Messages between the caller, the template process and a child: small JSON records with file descriptors."""
+"""Messages between the caller, the supervisor, the slots and their children: small JSON records with file descriptors."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ KIND = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_DGRAM
 """Keeps message boundaries, so that many threads may send on one socket."""
 MAX_MESSAGE = 65536
 
-LISTENER, READY, MEMORY, REFUSED = b"L", b"R", b"M", b"E"
-"""Child to template: here is the listener for new threads; user code starts now; it ended by MemoryError; hardening
-failed (text follows)."""
+READY, MEMORY, REFUSED = b"R", b"M", b"E"
+"""Child to supervisor: user code starts now; it ended by MemoryError; setting up failed (text follows)."""
+WAITING, ENDED, LISTENER = b"W", b"X", b"L"
+"""Slot to supervisor: a child waits; it has ended; here is where its requests for threads arrive."""
+CELL_OK, CELL_ERROR = b"0", b"1"
+"""Child to caller, in a session: how a cell ended (or MEMORY)."""
 KILL_OUTPUT, KILL_TIMEOUT, INTERRUPT = b"O", b"T", b"I"
-"""Caller to template, on a call's own socket. Closing that socket ends the run."""
+"""Caller to supervisor, on a call's own socket. Closing that socket ends the run."""
 
 
 def pair() -> tuple[socket.socket, socket.socket]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from agentic_gym.tools.sandbox import protocol
 from agentic_gym.tools.sandbox.call import Channels
-from agentic_gym.tools.sandbox.launch import TemplateDied, TemplateProcess
+from agentic_gym.tools.sandbox.launch import SupervisorDied, SupervisorProcess
 from agentic_gym.tools.sandbox.limits import Limits
 from agentic_gym.tools.sandbox.results import Result, Status
 
@@ -27,7 +27,7 @@ class Session:
     must open its own.
     """
 
-    def __init__(self, template: TemplateProcess, limits: Limits, seed: int | None) -> None:
+    def __init__(self, supervisor: SupervisorProcess, limits: Limits, seed: int | None) -> None:
         self._limits = limits
         self._seed = seed
         self._owner = os.getpid()
@@ -37,7 +37,7 @@ class Session:
         self._cells, theirs = protocol.pair()
         request = {"timeout": 0.0, "cpu": limits.session_cpu, "session": True}
         try:
-            self._channels.submit(template, request, theirs.fileno(), None)
+            self._channels.submit(supervisor, request, theirs.fileno(), None)
         except BaseException:
             self.close()
             raise
@@ -63,7 +63,7 @@ class Session:
             try:
                 self._submit(cell, echo)
                 status = self._wait(started + seconds)
-            except OSError:  # gone between two cells: killed by its CPU limit, or with its template
+            except OSError:  # gone between two cells: killed by its CPU limit, or with its supervisor
                 self._lose()
                 return Result("session_lost")
             result = self._result(status, time.monotonic() - started)
@@ -98,7 +98,7 @@ class Session:
             if channels.verdict.fileno() in events:
                 try:
                     return {"reason": reason, **_without_none(channels.answer())}
-                except TemplateDied as error:
+                except SupervisorDied as error:
                     return {"failed": str(error)}
             if self._cells.fileno() in events:
                 word = self._cells.recv(16)
@@ -108,7 +108,7 @@ class Session:
             over = reason is None and (channels.out.over or channels.err.over)
             if over or time.monotonic() >= deadline:
                 if not orders:
-                    return {"failed": "the template process does not answer"}
+                    return {"failed": "the supervisor does not answer"}
                 reason = reason or ("output_limit" if over else "timeout")
                 order = orders.pop(0)
                 channels.order(order)
@@ -150,7 +150,7 @@ class Session:
         self.close()
 
 
-_STATUSES: dict[bytes, Status] = {b"0": "ok", b"1": "error", protocol.MEMORY: "memory"}
+_STATUSES: dict[bytes, Status] = {protocol.CELL_OK: "ok", protocol.CELL_ERROR: "error", protocol.MEMORY: "memory"}
 
 
 def _without_none(answer: dict[str, Any]) -> dict[str, Any]:
