@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import select
 import socket
@@ -13,6 +12,7 @@ from typing import Any
 from agentic_gym.tools.sandbox import protocol
 from agentic_gym.tools.sandbox.launch import SupervisorDied, SupervisorProcess
 from agentic_gym.tools.sandbox.limits import Limits
+from agentic_gym.tools.sandbox.protocol import Work, anonymous_file
 from agentic_gym.tools.sandbox.results import Result, Status
 
 _OVERDUE_SECONDS = 1.0
@@ -89,7 +89,9 @@ class Channels:
         self.theirs.append(writer)
         return Capture(reader, limit)
 
-    def submit(self, supervisor: SupervisorProcess, request: dict[str, Any], source: int, stdin: int | None) -> None:
+    def submit(
+        self, supervisor: SupervisorProcess, request: dict[str, Any], source: int, stdin: int | None = None
+    ) -> None:
         """Send the request; our copies of the child's ends are closed whatever happens."""
         out, err, verdict = self.theirs
         try:
@@ -127,25 +129,30 @@ class Channels:
 
 
 def run_once(
-    supervisor: SupervisorProcess, code: str | bytes, limits: Limits, timeout: float, stdin: str, header: dict[str, Any]
-) -> Result:
+    supervisor: SupervisorProcess, code: str | bytes, limits: Limits, timeout: float, stdin: str,
+    echo: bool, seed: int | None,
+) -> Result:  # fmt: skip
     """Run `code` on a supervisor and wait for the end. Raises SupervisorDied."""
-    data = code if isinstance(code, bytes) else code.encode("utf-8", "surrogatepass")
-    header = {**header, "bytes": isinstance(code, bytes)}
+    binary = isinstance(code, bytes)
+    work = Work(timeout + limits.cpu_margin, False, binary, echo, seed is not None, seed or 0)
     channels = Channels(limits.output_kb * 1024)
     files: list[int] = []
     try:
-        files.append(protocol.anonymous_file(json.dumps(header).encode() + b"\n" + data))
+        files.append(anonymous_file(as_bytes(code)))
         if stdin:
-            files.append(protocol.anonymous_file(stdin.encode("utf-8", "surrogatepass")))
-        request = {"timeout": timeout, "cpu": timeout + limits.cpu_margin, "session": False}
-        channels.submit(supervisor, request, files[0], files[1] if stdin else None)
+            files.append(anonymous_file(as_bytes(stdin)))
+        channels.submit(supervisor, {"timeout": timeout, "work": work}, *files)
         answer = _wait(channels, timeout)
         return _result(answer, channels)
     finally:
         for descriptor in files:
             os.close(descriptor)
         channels.close()
+
+
+def as_bytes(text: str | bytes) -> bytes:
+    """UTF-8; a lone surrogate goes through, for the other side to complain about."""
+    return text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
 
 
 def _wait(channels: Channels, timeout: float) -> dict[str, Any]:

@@ -10,13 +10,13 @@ import atexit
 import contextlib
 import gc
 import io
-import json
 import os
 import random
 import signal
 import socket
 import sys
 import threading
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from agentic_gym.tools.sandbox import kernel, limits, protocol, runner, seccomp
@@ -24,39 +24,69 @@ from agentic_gym.tools.sandbox import kernel, limits, protocol, runner, seccomp
 _SETUP_FAILED = 70
 
 
-def live(channel: socket.socket, slot: int, rlimits: dict[int, tuple[int, int]], *, sealed: bool) -> NoReturn:
+@dataclass(frozen=True)
+class Birth:
+    """What a slot has ready for its children, so that they need not make it."""
+
+    rlimits: dict[int, tuple[int, int]]
+    """The limits that are set, to be read back."""
+    seal: seccomp.Filter | None
+    """The filter that closes the last doors; None for no filtering."""
+    parent: int | None
+    """The process to die with; None where the end of the process namespace takes care of it."""
+    namespace: dict[str, Any]
+    """Of a fresh `__main__`."""
+
+
+def prepare(rlimits: dict[int, tuple[int, int]], seal: seccomp.Filter | None, parent: int | None) -> Birth:
+    """Make ready what every child needs and none changes before it is alone."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    _open_streams()
+    return Birth(rlimits, seal, parent, runner.fresh_main())
+
+
+def live(channel: socket.socket, birth: Birth) -> NoReturn:
     """The whole life of a child, from just after the fork. Never returns."""
     code = _SETUP_FAILED
     try:
         try:
-            if sys.platform == "linux":
-                kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
-                if os.getppid() != slot:
-                    os._exit(0)
-            os.setsid()
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            if birth.parent is not None:
+                _leave_with(birth.parent)
             gc.enable()
-            _open_streams()
-            namespace = runner.fresh_main()
-            work, descriptors = protocol.receive(channel)
-            if work is None:
+            received = protocol.receive_work(channel)
+            if received is None:
                 os._exit(0)
-            cpu = limits.cpu_rlimit(work["cpu"])
+            work, descriptors = received
+            cpu = limits.cpu_rlimit(work.cpu)
             limits.apply(cpu)
-            limits.verify(rlimits | cpu)
-            if sealed:
-                seccomp.install(seccomp.seal_filter(os.getpid()))
+            limits.verify(birth.rlimits | cpu)
+            if birth.seal is not None:
+                birth.seal.set(os.getpid())
+                birth.seal.install()
             source = _connect(descriptors)
         except BaseException as error:
             channel.send(protocol.REFUSED + repr(error).encode()[:2000])
             os._exit(code)
         channel.send(protocol.READY)
-        code = _session(source, namespace) if work["session"] else _single(source, namespace)
+        seed = work.seed if work.seeded else None
+        if work.session:
+            code = _session(source, birth.namespace, seed)
+        else:
+            code = _single(source, birth.namespace, seed, work)
         if code == runner.OUT_OF_MEMORY:
             channel.send(protocol.MEMORY)
             code = runner.ERROR
     finally:
         os._exit(code & 0xFF)
+
+
+def _leave_with(parent: int) -> None:
+    """Die when the slot does, and be a group of our own, which can be killed with what we start."""
+    os.setsid()
+    if sys.platform == "linux":
+        kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(0)
 
 
 def _open_streams() -> None:
@@ -82,13 +112,13 @@ def _connect(descriptors: list[int]) -> int:
     return source
 
 
-def _single(source: int, namespace: dict[str, Any]) -> int:
-    with open(source, "rb") as file:
-        header = json.loads(file.readline())
-        code = file.read()
-    seed(header["seed"])
-    text = code if header["bytes"] else code.decode("utf-8", "surrogatepass")
-    return _finish(runner.run(text, "<cell>", namespace, echo=header["echo"]))
+def _single(source: int, namespace: dict[str, Any], seed: int | None, work: protocol.Work) -> int:
+    with open(source, "rb", 0) as file:
+        code = file.readall()
+    if b"random" in code:  # seeding is a good part of a short call, and nothing else draws from these generators
+        _seed(seed)
+    text = code if work.binary else code.decode("utf-8", "surrogatepass")
+    return _finish(runner.run(text, "<cell>", namespace, echo=work.echo))
 
 
 def _finish(result: int) -> int:
@@ -105,8 +135,9 @@ def _finish(result: int) -> int:
     return result
 
 
-def _session(source: int, namespace: dict[str, Any]) -> int:
+def _session(source: int, namespace: dict[str, Any], seed: int | None) -> int:
     """Answer cells until the caller closes the channel. State stays between cells."""
+    _seed(seed)
     cells = socket.socket(fileno=source)
     running = False
 
@@ -118,8 +149,6 @@ def _session(source: int, namespace: dict[str, Any]) -> int:
     serial = 0
     while (message := _receive_cell(cells)) is not None:
         header, code = message
-        if serial == 0:
-            seed(header["seed"])
         serial += 1
         result = runner.ERROR
         try:
@@ -145,10 +174,10 @@ def _receive_cell(cells: socket.socket) -> tuple[dict[str, Any], str | bytes] | 
         return None
     with open(descriptors[0], "rb") as file:
         code = file.read()
-    return header, code if header["bytes"] else code.decode("utf-8", "surrogatepass")
+    return header, code if header["binary"] else code.decode("utf-8", "surrogatepass")
 
 
-def seed(value: int | None) -> None:
+def _seed(value: int | None) -> None:
     """Seed Python's and numpy's global generators; fresh entropy for None (forks would share a state)."""
     random.seed(value)
     numpy_random = sys.modules.get("numpy.random")

@@ -106,7 +106,8 @@ class Sandbox:
         Raises SandboxUnavailable where the machine cannot give the isolation asked for, RuntimeError after close.
         """
         seconds = self._seconds(timeout)
-        header = {"echo": echo, "seed": seed}
+        if seed is not None:
+            seed %= 2**64
         failure = ""
         with self._turns:
             for _ in range(2):  # a supervisor that was killed (out of memory, say) is replaced once
@@ -116,7 +117,7 @@ class Sandbox:
                     failure = str(error)
                     continue
                 try:
-                    return run_once(supervisor, code, self.limits, seconds, stdin, header)
+                    return run_once(supervisor, code, self.limits, seconds, stdin, echo, seed)
                 except SupervisorDied as error:
                     failure = str(error)
                     self._retire(supervisor)
@@ -152,7 +153,7 @@ class Sandbox:
             except SupervisorDied as error:
                 raise RuntimeError(f"the sandbox does not start: {error}") from error
             try:
-                return Session(supervisor, self.limits, seed)
+                return Session(supervisor, self.limits, None if seed is None else seed % 2**64)
             except SupervisorDied:
                 self._retire(supervisor)
         raise RuntimeError("the sandbox does not answer; no session could be started")

@@ -71,7 +71,7 @@ def prepare(limits: Limits, config: dict[str, Any]) -> Prepared:
 
 
 def _hardening(limits: Limits, features: Features) -> slot.Hardening:
-    filters: tuple[bytes | None, bytes | None] = None, None
+    filters: tuple[seccomp.Filter | None, seccomp.Filter | None] = None, None
     if features.level != "process":
         private = features.level == "namespaces"
         run_filter = seccomp.run_filter(metadata=private, truncate=private or features.landlock_abi >= 3)

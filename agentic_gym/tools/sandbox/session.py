@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 from agentic_gym.tools.sandbox import protocol
-from agentic_gym.tools.sandbox.call import Channels
+from agentic_gym.tools.sandbox.call import Channels, as_bytes
 from agentic_gym.tools.sandbox.launch import SupervisorDied, SupervisorProcess
 from agentic_gym.tools.sandbox.limits import Limits
 from agentic_gym.tools.sandbox.results import Result, Status
@@ -29,15 +29,14 @@ class Session:
 
     def __init__(self, supervisor: SupervisorProcess, limits: Limits, seed: int | None) -> None:
         self._limits = limits
-        self._seed = seed
         self._owner = os.getpid()
         self._lock = threading.Lock()
         self._lost = False
         self._channels = Channels(limits.output_kb * 1024)
         self._cells, theirs = protocol.pair()
-        request = {"timeout": 0.0, "cpu": limits.session_cpu, "session": True}
+        work = protocol.Work(limits.session_cpu, True, False, False, seed is not None, seed or 0)
         try:
-            self._channels.submit(supervisor, request, theirs.fileno(), None)
+            self._channels.submit(supervisor, {"timeout": None, "work": work}, theirs.fileno())
         except BaseException:
             self.close()
             raise
@@ -73,10 +72,9 @@ class Session:
             return result
 
     def _submit(self, cell: str | bytes, echo: bool) -> None:
-        data = cell if isinstance(cell, bytes) else cell.encode("utf-8", "surrogatepass")
-        source = protocol.anonymous_file(data)
+        source = protocol.anonymous_file(as_bytes(cell))
         try:
-            header = {"echo": echo, "seed": self._seed, "bytes": isinstance(cell, bytes)}
+            header = {"echo": echo, "binary": isinstance(cell, bytes)}
             protocol.send(self._cells, header, [source])
         finally:
             os.close(source)

@@ -32,9 +32,9 @@ class Hardening:
     """Bytes of address space the template maps, on top of which the memory limit counts."""
     readable: tuple[str, ...]
     landlock: bool
-    filter: bytes | None
+    filter: seccomp.Filter | None
     """The system-call filter; None for no filtering."""
-    thread_filter: bytes | None
+    thread_filter: seccomp.Filter | None
     """The filter that lets the supervisor count threads; None where it has to poll."""
 
 
@@ -56,15 +56,16 @@ def serve(link: socket.socket, place: Place, hardening: Hardening, template: int
         os.environ.update(HOME=place.scratch, TMPDIR=place.scratch)
         os.umask(0o022)
         rlimits = _harden(link, place, hardening)
-        sealed = hardening.filter is not None
-        own = os.getpid()
+        seal = None if hardening.filter is None else seccomp.seal_filter()
+        parent = os.getpid() if place.root is None else None
+        birth = child.prepare(rlimits, seal, parent)
         while True:
             ours, theirs = protocol.pair()
-            pid = os.fork()
+            pid = kernel.fork()
             if pid == 0:
                 link.close()
                 ours.close()
-                child.live(theirs, own, rlimits, sealed=sealed)
+                child.live(theirs, birth)
             theirs.close()
             socket.send_fds(link, [protocol.WAITING, WAITING.pack(pid)], [ours.fileno()])
             ours.close()
@@ -101,9 +102,9 @@ def _harden(link: socket.socket, place: Place, hardening: Hardening) -> dict[int
     rlimits = limits.fixed_rlimits(hardening.limits, hardening.baseline)
     limits.apply(rlimits)
     if hardening.filter is not None:
-        seccomp.install(hardening.filter)
+        hardening.filter.install()
     if hardening.thread_filter is not None:
-        listener = seccomp.install(hardening.thread_filter, listener=True)
+        listener = hardening.thread_filter.install(listener=True)
         socket.send_fds(link, [protocol.LISTENER], [listener])
         os.close(listener)
     return rlimits

@@ -172,16 +172,15 @@ class Supervisor:
             if free.channel is None or free.call is not None:
                 continue
             call = self.waiting.popleft()
-            work = {"cpu": call.request["cpu"], "session": call.request["session"]}
             try:
-                protocol.send(free.channel, work, call.descriptors)
+                protocol.send_work(free.channel, protocol.Work(*call.request["work"]), call.descriptors)
             except OSError:  # that child has just died; its slot will tell
                 self.waiting.appendleft(call)
                 continue
             self._close_descriptors(call)
             call.started = call.looked_at = time.monotonic()
-            if not call.request["session"]:
-                call.deadline = call.started + call.request["timeout"]
+            if (timeout := call.request["timeout"]) is not None:
+                call.deadline = call.started + timeout
             free.call = call
         coming = sum(s.call is None for s in self.slots)
         for _ in range(len(self.waiting) - coming):
@@ -229,7 +228,7 @@ class Supervisor:
         if call is not None:
             killed = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
             reason = call.reason
-            if reason is None and killed in (signal.SIGKILL, signal.SIGXCPU) and cpu >= call.request["cpu"] - 0.1:
+            if reason is None and killed in (signal.SIGKILL, signal.SIGXCPU) and cpu >= call.request["work"][0] - 0.1:
                 reason = "timeout"
             answer = {
                 "reason": reason,
