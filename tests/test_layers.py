@@ -15,9 +15,9 @@ LAYERS = {
     6: ["trainers"],
     5: ["policies"],
     4: ["wrappers", "judges"],
-    3: ["envs"],
+    3: ["envs", "task_sources"],
     2: ["tools", "text_env", "check_env", "configs"],
-    1: ["spaces", "actions", "tasks", "task_sources", "answers", "symbolic", "episodes", "roles", "role_theory"],
+    1: ["spaces", "actions", "tasks", "answers", "symbolic", "episodes", "roles", "role_theory"],
 }
 LEVEL = {name: level for level, names in LAYERS.items() for name in names}
 HEAVY = {"torch", "transformers", "tokenizers", "safetensors"}
