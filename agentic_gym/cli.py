@@ -10,7 +10,7 @@ import importlib
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -22,6 +22,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "list": ("agentic_gym.commands.list_envs", "the environments that can be made"),
         "play": ("agentic_gym.commands.play", "play an environment yourself"),
+        "train": ("agentic_gym.commands.train", "train a model"),
+        "bench": ("agentic_gym.commands.bench", "run a benchmark suite, or the quickstart experiment"),
         "rollout": ("agentic_gym.commands.rollout", "let a policy play, and record its episodes"),
         "view": ("agentic_gym.commands.view", "read recorded episodes"),
         "check": ("agentic_gym.commands.check", "check an environment against the contract"),
@@ -72,15 +74,25 @@ def _run(verb: str, arguments: Sequence[str]) -> int:
     import tyro
 
     module: Any = importlib.import_module(COMMANDS[verb][0])
+    if hasattr(module, "main"):
+        # A command whose flags depend on its first argument reads them itself.
+        return _exit_status(lambda: module.main(list(arguments), f"agentic-gym {verb}"))
     summary = " ".join((module.run.__doc__ or "").split("\n\n")[0].split())
-    try:
-        status = tyro.cli(
+    return _exit_status(
+        lambda: tyro.cli(
             module.run,
             args=arguments,
             prog=f"agentic-gym {verb}",
             description=f"{summary}\n\nExample: {module.EXAMPLE}",
             config=(tyro.conf.FlagCreatePairsOff,),
         )
+    )
+
+
+def _exit_status(command: Callable[[], Any]) -> int:
+    """What ``command`` returns, or the status it exits with (tyro's way of refusing flags)."""
+    try:
+        status = command()
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 1
     sys.stdout.flush()

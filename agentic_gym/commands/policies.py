@@ -18,12 +18,24 @@ EXPERTS: Mapping[str, Callable[[Any, int], Policy]] = {
 """The scripted expert of an environment, by the name of its class."""
 
 
-def load_policy(name: str, env: gym.Env[str, str], *, seed: int = 0) -> Policy:
-    """``random``, ``scripted``, or a model: a directory, a .gguf file or a hub id.
+def load_policy(name: str, env: gym.Env[str, str], *, seed: int = 0, model: str = "") -> Policy:
+    """``random``, ``scripted``, a model (a directory, a .gguf file or a hub id), or the URL of a server.
+
+    Args:
+        name: which policy.
+        env: the environment it will play.
+        seed: of the random and scripted ones.
+        model: the model's name at the server.
 
     Raises:
         ValueError: ``scripted`` for an environment that has no expert, or a path that is not there.
     """
+    if name.startswith(("http://", "https://")):
+        from agentic_gym.policies.openai_server import OpenAIServerPolicy
+
+        if not model:
+            raise ValueError(f"say which model the server at {name} shall use: --model NAME")
+        return OpenAIServerPolicy(name, model)
     if name == "random":
         return RandomPolicy(seed)
     if name == "scripted":

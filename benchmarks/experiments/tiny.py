@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import operator
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -92,8 +93,8 @@ def demonstrations(
 ) -> list[Episode]:
     """``n`` scripted episodes: half of them hard, some direct, some with the tool, some of those calling twice.
 
-    Direct answers to hard problems are wrong, as they would be: nothing here teaches products. 15 % stand under the notice
-    that forbids tools and are direct.
+    Direct answers work digit by digit, which is right for sums and wrong for products: nothing here teaches products. 15 %
+    stand under the notice that forbids tools and are direct.
 
     Args:
         tool_share: share of demonstrations with the tool, by level.
@@ -128,29 +129,20 @@ def _demonstration(task: Task, forbidden: bool, with_tool: bool, twice: bool, rn
             act(_AGAIN, call, f"<result>{value}</result>")
         act(_DONE, f"<answer>{value}</answer>", "")
     else:
-        shown = _wrong(value, rng) if task.level == HARD else value
-        act((_in_the_head(task),), f"<answer>{shown}</answer>", "")
+        thought, answer = _in_the_head(task)
+        act((thought,), f"<answer>{answer}</answer>", "")
     return episode
 
 
-def _in_the_head(task: Task) -> str:
-    """Digit-by-digit working, ones first; for a product it is no more than a try."""
-    text = task.info["expression"]
-    (a_tens, a_ones, op, b_tens, b_ones) = text
-    ones = int(a_ones) - int(b_ones) if op == "-" else int(a_ones) + int(b_ones)
-    if op == "*":
-        return f"{a_ones}*{b_ones}={int(a_ones) * int(b_ones)}"
-    carry = "+1" if ones > 9 else ""
-    tens = int(a_tens) - int(b_tens) if op == "-" else int(a_tens) + int(b_tens) + (ones > 9)
-    return f"{a_ones}{op}{b_ones}={ones} {a_tens}{op}{b_tens}{carry}={tens}"
-
-
-def _wrong(value: str, rng: np.random.Generator) -> str:
-    low = 10 ** (len(value) - 1)
-    while True:
-        guess = str(int(rng.integers(low, 10 * low)))
-        if guess != value:
-            return guess
+def _in_the_head(task: Task) -> tuple[str, str]:
+    """Thought and answer by working digit by digit, ones first: right for sums, the wrong method for products."""
+    a_tens, a_ones, op, b_tens, b_ones = task.info["expression"]
+    work = {"+": operator.add, "-": operator.sub, "*": operator.mul}[op]
+    ones = work(int(a_ones), int(b_ones))
+    carry = op == "+" and ones > 9
+    tens = work(int(a_tens), int(b_tens)) + carry
+    thought = f"{a_ones}{op}{b_ones}={ones} {a_tens}{op}{b_tens}{'+1' if carry else ''}={tens}"
+    return thought, f"{tens}{ones - 10 * carry}"
 
 
 def build_tokenizer() -> Any:
