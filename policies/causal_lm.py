@@ -6,6 +6,7 @@ Calling the head apart from the body lets training and sampling pay for the voca
 from __future__ import annotations
 
 import inspect
+import json
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,21 @@ def _logit_scale(config: Any) -> float:
     return float(getattr(config, "logit_scale", None) or 1.0)
 
 
+def _load_tokenizer(source: str | Path) -> Any:
+    """The tokenizer that was saved.
+
+    For a model type with a tokenizer class of its own ``AutoTokenizer`` takes that class and with it another way of splitting text,
+    even where the saved configuration names the generic one.
+    """
+    from transformers import AutoTokenizer, PreTrainedTokenizerFast
+
+    config = Path(source) / "tokenizer_config.json"
+    named = json.loads(config.read_text()).get("tokenizer_class") if config.is_file() else None
+    if named in ("TokenizersBackend", "PreTrainedTokenizerFast"):
+        return PreTrainedTokenizerFast.from_pretrained(source)
+    return AutoTokenizer.from_pretrained(source)
+
+
 def load_model_and_tokenizer(source: str | Path, *, dtype: str = "auto", device: str | None = None) -> tuple[Any, Any]:
     """Load a local directory, a GGUF file (converted once) or a hub id.
 
@@ -90,7 +106,7 @@ def load_model_and_tokenizer(source: str | Path, *, dtype: str = "auto", device:
 
     Raises FileNotFoundError when a path does not exist and OSError when the hub cannot be reached.
     """
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoModelForCausalLM
 
     path = Path(source)
     if path.suffix == ".gguf" or (path.is_dir() and not (path / "config.json").exists() and any(path.glob("*.gguf"))):
@@ -101,5 +117,5 @@ def load_model_and_tokenizer(source: str | Path, *, dtype: str = "auto", device:
     if looks_local and not path.expanduser().exists():
         raise FileNotFoundError(f"no model at {source}: give a directory with config.json, a .gguf file or a hub id")
     model = AutoModelForCausalLM.from_pretrained(source, dtype=dtype)
-    tokenizer = AutoTokenizer.from_pretrained(source)
+    tokenizer = _load_tokenizer(source)
     return model.to(device or ("cuda" if torch.cuda.is_available() else "cpu")), tokenizer

@@ -1,9 +1,9 @@
 """A laboratory for a CPU: a 0.1M-parameter agent, its tokenizer, its tasks and its demonstrations.
 
-Three levels of two-digit arithmetic. *Easy*: sums and differences without carries, which so small a model can learn to do in its
-thoughts, digit by digit, for problems it has never seen. *Middle*: sums with carries, which it does less surely. *Hard*:
-products, which it cannot do. The tool is the real Python interpreter. Operands have a fixed width: with variable widths so small a model did
-not learn to copy in the time we give it.
+Three levels of two-digit arithmetic. *Easy*: sums and differences without carries, which so small a model can learn to do in
+its thoughts, digit by digit, for problems it has never seen. *Middle*: sums with carries, which it does less surely.
+*Hard*: products, which it cannot do. The tool is the real Python interpreter. Operands have a fixed width: with variable
+widths so small a model did not learn to copy in the time we give it.
 """
 
 from __future__ import annotations
