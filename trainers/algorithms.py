@@ -1,280 +1,170 @@
-"""An algorithm is five parts, each replaceable alone.
+"""The algorithms by name. Adding one is one function and one line in ``ALGORITHMS``.
 
-rollout plan -> reward shaping -> advantage -> segment credit -> token weights (and the loss variant for the objective).
-
-``Algorithm.credit(groups)`` is pure: whole groups in, one advantage a token out. Parts see everything that a group
-records (roles, spans, executed calls, tool-free flags), not a fixed list of arrays. Adding an algorithm is one function and one
-line in ``ALGORITHMS``.
+Each function's keyword arguments are the algorithm's parameters, with the paper's defaults. Every algorithm also takes the fields
+of ``LossVariant`` (clip_high, aggregation, kl_coefficient, ...) and ``dynamic_sampling``.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import fields
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from agentic_gym.episodes import Episode, Group
+from agentic_gym.episodes import Episode
 from agentic_gym.tasks import near
-from agentic_gym.trainers.credit import eapo as eapo_rules
-from agentic_gym.trainers.credit import grpo as grpo_rules
-from agentic_gym.trainers.credit import triage as triage_rules
+from agentic_gym.trainers.advantages import (
+    AnchorCredit,
+    BatchWhitened,
+    ConfidenceWeights,
+    GroupRelative,
+    LeaveOneOut,
+    RawReturns,
+    RoleCredit,
+    ScoreCredit,
+    SharedPrefixes,
+    ValueCredit,
+    WhitenedTokens,
+)
+from agentic_gym.trainers.algorithm import Algorithm, BatchCredit, Branching, LossVariant, Readings, RolloutPlan
+from agentic_gym.trainers.credit.triage import LAMBDA
+from agentic_gym.trainers.shaping import EfficiencyShaping, MultiToolReward, OutcomeReward, ToolProductivity
 
 __all__ = [
     "ALGORITHMS",
     "Algorithm",
     "BatchCredit",
-    "ConfidenceWeights",
-    "EfficiencyShaping",
-    "GroupRelative",
+    "Branching",
     "LossVariant",
-    "OutcomeReward",
-    "RoleCredit",
+    "Readings",
     "RolloutPlan",
     "make_algorithm",
 ]
 
-FloatArray = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class RolloutPlan:
-    """How the M episodes of one task are drawn."""
-
-    group_size: int = 16
-    """M."""
-    tool_free: int = 0
-    """n: how many of them are forced to do without tools."""
-
-    def __post_init__(self) -> None:
-        if self.group_size < 1 or not 0 <= self.tool_free <= self.group_size:
-            raise ValueError(f"a plan needs group_size >= 1 and 0 <= tool_free <= group_size, got {self}")
-
-
-@dataclass(frozen=True)
-class LossVariant:
-    """The clipped objective's settings (see ``trainers.objective``)."""
-
-    clip_low: float = 0.2
-    clip_high: float = 0.2
-    dual_clip: float | None = 3.0
-    """Bound c > 1 on the loss of a negative advantage; None is off."""
-    aggregation: str = "token-mean"
-    """token-mean, seq-mean-token-sum, seq-mean-token-mean or seq-mean-token-sum-norm."""
-    kl_coefficient: float = 0.0
-    """Weight of the k3 divergence from the starting policy, as a loss."""
-
-
-class Shaping(Protocol):
-    """Rewards of a group's trainable episodes, shape (M,)."""
-
-    def __call__(self, group: Group) -> FloatArray:
-        """One reward an episode of ``group.trainable``."""
-        ...
-
-
-class Advantage(Protocol):
-    """Advantages of whole episodes; sees the batch, so that it may normalise over it."""
-
-    def __call__(self, groups: Sequence[Group], rewards: Sequence[FloatArray]) -> list[FloatArray]:
-        """One array (M,) a group."""
-        ...
-
-
-class SegmentCredit(Protocol):
-    """Advantages of steps; sees the batch, so that it may whiten over it."""
-
-    def __call__(self, episodes: Sequence[Episode], advantages: FloatArray) -> list[FloatArray]:
-        """For each episode, one advantage a step, shape (K,)."""
-        ...
-
-
-class TokenWeights(Protocol):
-    """Factors on the advantages of one episode's tokens."""
-
-    def __call__(self, episode: Episode) -> FloatArray:
-        """Shape (T,)."""
-        ...
-
-
-@dataclass(frozen=True)
-class OutcomeReward:
-    """R_i: the score of a well-formed episode, ``bad_format`` for any other (EAPO eq. 7). None: the environment's own reward."""
-
-    bad_format: float | None = -1.0
-
-    def __call__(self, group: Group) -> FloatArray:
-        """One reward an episode."""
-        rows = group.trainable
-        if self.bad_format is None:
-            return np.array([episode.reward for episode in rows], dtype=np.float64)
-        scores = [episode.score for episode in rows]
-        return eapo_rules.base_rewards(scores, [episode.well_formed for episode in rows], bad_format=self.bad_format)
-
-
-@dataclass(frozen=True)
-class EfficiencyShaping:
-    """EAPO's R~: on easy tasks a needless call costs (eqs. 4-6)."""
-
-    base: OutcomeReward = OutcomeReward()
-    beta: float = 1.0
-    correct_threshold: float = 0.5
-    """Score from which an episode counts as correct."""
-    shape_negative: bool = False
-    clamp: bool = True
-
-    def __call__(self, group: Group) -> FloatArray:
-        """One reward an episode."""
-        rows = group.trainable
-        correct = eapo_rules.is_correct([e.score for e in rows], threshold=self.correct_threshold)
-        calls = [e.tool_calls for e in rows]
-        return eapo_rules.shape_rewards(
-            self.base(group), calls, correct, beta=self.beta, shape_negative=self.shape_negative, clamp=self.clamp
-        )
-
-
-@dataclass(frozen=True)
-class GroupRelative:
-    """GRPO's A_i, group by group."""
-
-    ddof: int = 1
-    eps: float = 1e-6
-    divide_by_std: bool = True
-
-    def __call__(self, groups: Sequence[Group], rewards: Sequence[FloatArray]) -> list[FloatArray]:
-        """One array a group."""
-        return [
-            grpo_rules.group_advantages(r, ddof=self.ddof, eps=self.eps, divide_by_std=self.divide_by_std)
-            for r in rewards
-        ]
-
-
-@dataclass(frozen=True)
-class RoleCredit:
-    """TRIAGE's A + lambda c_role for each step, whitened over the batch's steps."""
-
-    lam: float = 0.2
-    whiten: bool = True
-
-    def __call__(self, episodes: Sequence[Episode], advantages: FloatArray) -> list[FloatArray]:
-        """One advantage a step."""
-        counts = [len(episode.steps) for episode in episodes]
-        roles = [step.role for episode in episodes for step in episode.steps]
-        flat = triage_rules.batch_advantages(np.repeat(advantages, counts), roles, lam=self.lam, whitened=self.whiten)
-        return np.split(flat, np.cumsum(counts)[:-1])
-
-
-@dataclass(frozen=True)
-class ConfidenceWeights:
-    """EAPO's factors: a correct episode's least certain thoughts, a wrong one's most certain (section 3.3)."""
-
-    rho: float = 0.2
-    w_pos: float = 1.5
-    w_neg: float = 1.5
-    correct_threshold: float = 0.5
-    train_tool_call_tokens: bool = True
-    """False takes eq. 10 to the letter: tokens of a tool call get no gradient."""
-
-    def __call__(self, episode: Episode) -> FloatArray:
-        """Shape (T,)."""
-        trace = episode.trace
-        turn_ids, thought, call = np.full(len(trace), -1), np.zeros(len(trace), bool), np.zeros(len(trace), bool)
-        for step, kind, start, end in trace.spans:
-            turn_ids[start:end] = step
-            thought[start:end] = kind in ("thought", "answer")
-            call[start:end] = kind == "call"
-        weights = eapo_rules.token_weights(
-            trace.logprobs,
-            turn_ids,
-            thought,
-            correct=episode.score >= self.correct_threshold,
-            used_tool=episode.tool_calls > 0,
-            rho=self.rho,
-            w_pos=self.w_pos,
-            w_neg=self.w_neg,
-        )
-        return weights if self.train_tool_call_tokens else np.where(call, 0.0, weights)
-
-
-@dataclass(frozen=True)
-class BatchCredit:
-    """The credit of one batch."""
-
-    episodes: list[Episode]
-    """The trainable episodes, group by group."""
-    advantages: list[FloatArray]
-    """One array (T,) an episode; exactly 0 on tokens that the model did not write."""
-    rewards: FloatArray
-    """Shaped reward of each episode."""
-    metrics: dict[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Algorithm:
-    """A credit rule: the five parts under a name."""
-
-    name: str
-    plan: RolloutPlan = RolloutPlan()
-    shaping: Shaping = OutcomeReward()
-    advantage: Advantage = GroupRelative()
-    segments: SegmentCredit | None = None
-    """None: every step has its episode's advantage."""
-    token_weights: TokenWeights | None = None
-    """None: every token has its step's advantage."""
-    loss: LossVariant = LossVariant()
-
-    def credit(self, groups: Sequence[Group]) -> BatchCredit:
-        """Advantages of every token of every trainable episode. Pure."""
-        groups = [group for group in groups if group.trainable]
-        episodes = [episode for group in groups for episode in group.trainable]
-        if not episodes:
-            return BatchCredit([], [], np.zeros(0))
-        rewards = [self.shaping(group) for group in groups]
-        per_episode = np.concatenate(self.advantage(groups, rewards))
-        if self.segments is None:
-            per_step = [np.full(len(e.steps), a) for e, a in zip(episodes, per_episode)]
-        else:
-            per_step = self.segments(episodes, per_episode)
-        advantages = [_to_tokens(episode, steps) for episode, steps in zip(episodes, per_step)]
-        if self.token_weights is not None:
-            advantages = [a * self.token_weights(e) for a, e in zip(advantages, episodes)]
-        flat = np.concatenate(rewards)
-        return BatchCredit(episodes, advantages, flat, _metrics(episodes, rewards, per_step))
-
-
-def _to_tokens(episode: Episode, steps: FloatArray) -> FloatArray:
-    """Spread one advantage a step over the tokens that the model wrote in it, shape (T,)."""
-    result = np.zeros(len(episode.trace))
-    for step, kind, start, end in episode.trace.spans:
-        if kind not in ("prompt", "observation"):
-            result[start:end] = steps[step]
-    return result
-
-
-def _metrics(
-    episodes: Sequence[Episode], rewards: Sequence[FloatArray], steps: Sequence[FloatArray]
-) -> dict[str, float]:
-    flat = np.concatenate(steps)
-    metrics = {
-        "credit/reward": float(np.concatenate(rewards).mean()),
-        "credit/advantage_std": float(flat.std()) if flat.size else 0.0,
-        "credit/dead_groups": float(np.mean([np.ptp(r) == 0 for r in rewards])),
-    }
-    roles = [step.role for episode in episodes for step in episode.steps]
-    if any(role is not None for role in roles):
-        for letter in "DENR":
-            metrics[f"roles/{letter}"] = sum(str(role) == letter for role in roles) / len(roles)
-        metrics["roles/missing"] = sum(role is None for role in roles) / len(roles)
-    return metrics
-
 
 def grpo(*, group_size: int = 16, ddof: int = 1, bad_format: float | None = -1.0) -> Algorithm:
     """GRPO (arXiv 2402.03300)."""
+    return Algorithm("grpo", OutcomeReward(bad_format), GroupRelative(ddof=ddof), RolloutPlan(group_size))
+
+
+def dr_grpo(*, group_size: int = 16, bad_format: float | None = -1.0) -> Algorithm:
+    """Dr. GRPO (arXiv 2503.20783): no division by the standard deviation, none by the length."""
+    loss = LossVariant(aggregation="seq-mean-token-sum-norm")
+    advantage = GroupRelative(divide_by_std=False)
+    return Algorithm("dr_grpo", OutcomeReward(bad_format), advantage, RolloutPlan(group_size), loss=loss)
+
+
+def rloo(*, group_size: int = 16, bad_format: float | None = -1.0) -> Algorithm:
+    """RLOO (arXiv 2402.14740): the baseline is the mean of the other rows."""
+    return Algorithm("rloo", OutcomeReward(bad_format), LeaveOneOut(), RolloutPlan(group_size))
+
+
+def reinforce_pp(
+    *, group_size: int = 16, beta: float = 0.0, kl_in_reward: str = "k1", ddof: int = 0, bad_format: float | None = -1.0
+) -> Algorithm:
+    """REINFORCE++ (arXiv 2501.03262): whitened over the batch's tokens; ``beta`` weighs the divergence in the reward."""
+    plan, reward = RolloutPlan(group_size), OutcomeReward(bad_format)
+    if beta == 0:
+        return Algorithm("reinforce_pp", reward, BatchWhitened(ddof=ddof), plan)
+    tokens = WhitenedTokens(beta, kl_in_reward, ddof)
+    return Algorithm("reinforce_pp", reward, RawReturns(), plan, tokens=tokens, needs_reference=True)
+
+
+def reinforce_pp_baseline(*, group_size: int = 16, ddof: int = 0, bad_format: float | None = -1.0) -> Algorithm:
+    """REINFORCE++ with the group's mean as a baseline; a divergence is a k2 loss."""
+    advantage = BatchWhitened(group_baseline=True, ddof=ddof)
+    loss = LossVariant(kl_kind="k2")
+    return Algorithm("reinforce_pp_baseline", OutcomeReward(bad_format), advantage, RolloutPlan(group_size), loss=loss)
+
+
+def otc(
+    *,
+    group_size: int = 16,
+    limit: int = 3,
+    alpha: float = 1.0,
+    ppo: bool = False,
+    correct_threshold: float = 0.5,
+    bad_format: float | None = 0.0,
+) -> Algorithm:
+    """OTC (arXiv 2504.14870): ``limit`` is the environment's call limit; ``ppo`` takes the form that knows no optimum."""
+    shaping = ToolProductivity(OutcomeReward(bad_format), limit, alpha, correct_threshold, remember=not ppo)
+    return Algorithm("otc", shaping, GroupRelative(), RolloutPlan(group_size))
+
+
+def toolstar(*, group_size: int = 8, bonus: float = 0.1, bad_format: float = -1.0) -> Algorithm:
+    """Tool-Star (arXiv 2505.16410): GRPO on the multi-tool reward. Limit the calls with ``ToolBudget`` (3 in the paper)."""
+    return Algorithm("toolstar", MultiToolReward(bonus, bad_format), GroupRelative(), RolloutPlan(group_size))
+
+
+def arpo(
+    *,
+    group_size: int = 16,
+    initial: int = 8,
+    beam: int = 2,
+    branch_probability: float = 0.5,
+    entropy_weight: float = 0.2,
+    attribution: str = "soft",
+    bonus: float = 0.1,
+    bad_format: float = -1.0,
+) -> Algorithm:
+    """ARPO (arXiv 2507.19849): rows branch after tool results. ``attribution``: soft or hard."""
+    if attribution not in ("soft", "hard"):
+        raise ValueError(f"attribution must be 'soft' or 'hard', got {attribution!r}")
+    branching = Branching(initial, beam, branch_probability, entropy_weight)
     return Algorithm(
-        "grpo", plan=RolloutPlan(group_size), shaping=OutcomeReward(bad_format), advantage=GroupRelative(ddof=ddof)
+        "arpo",
+        MultiToolReward(bonus, bad_format),
+        GroupRelative(),
+        RolloutPlan(group_size, branching=branching),
+        segments=SharedPrefixes() if attribution == "hard" else None,
+    )
+
+
+def aepo(
+    *,
+    group_size: int = 16,
+    initial: int = 8,
+    beam: int = 2,
+    branch_probability: float = 0.5,
+    entropy_weight: float = 0.2,
+    penalty: float = 0.05,
+    dynamic_rollouts: bool = False,
+    entropy_clipping: bool = True,
+    entropy_advantage: float = 0.2,
+    bonus: float = 0.1,
+    bad_format: float = -1.0,
+) -> Algorithm:
+    """AEPO (arXiv 2510.14545): ARPO with a branch penalty, kept gradients above the clip, and entropy-scaled advantages."""
+    return Algorithm(
+        "aepo",
+        MultiToolReward(bonus, bad_format),
+        GroupRelative(),
+        RolloutPlan(
+            group_size,
+            branching=Branching(initial, beam, branch_probability, entropy_weight, penalty, dynamic_rollouts),
+        ),
+        loss=LossVariant(keep_clipped_gradient=entropy_clipping, entropy_alpha=entropy_advantage),
+    )
+
+
+def gigpo(
+    *,
+    group_size: int = 8,
+    omega: float = 1.0,
+    gamma: float = 0.95,
+    norm: str = "std",
+    similarity: float | None = None,
+    invalid_penalty: float = 0.1,
+    bad_format: float | None = None,
+) -> Algorithm:
+    """GiGPO (arXiv 2505.10978): an episode advantage plus one among steps at equal observations. ``norm``: std or none."""
+    return Algorithm(
+        "gigpo",
+        OutcomeReward(bad_format),
+        GroupRelative(divide_by_std=norm == "std"),
+        RolloutPlan(group_size),
+        segments=AnchorCredit(omega, gamma, norm, similarity, invalid_penalty),
+        loss=LossVariant(kl_coefficient=0.01),
     )
 
 
@@ -294,36 +184,102 @@ def eapo(
     """EAPO (arXiv 2606.02132): tool-free quota, difficulty-aware shaping, confidence-aware token weights."""
     return Algorithm(
         "eapo",
-        plan=RolloutPlan(group_size, tool_free),
-        shaping=EfficiencyShaping(
+        EfficiencyShaping(
             OutcomeReward(bad_format), beta=beta, correct_threshold=correct_threshold, shape_negative=shape_negative
         ),
-        token_weights=ConfidenceWeights(rho, w_pos, w_neg, correct_threshold, train_tool_call_tokens),
+        GroupRelative(),
+        RolloutPlan(group_size, tool_free),
+        tokens=ConfidenceWeights(rho, w_pos, w_neg, correct_threshold, train_tool_call_tokens),
     )
 
 
-def triage(*, group_size: int = 8, lam: float = 0.2, whiten: bool = True, bad_format: float | None = None) -> Algorithm:
-    """TRIAGE: GRPO plus lambda c_role a step. The environment needs ``RoleLabels``."""
+def triage(
+    *, group_size: int = 8, lam: float | str = 0.2, whiten: bool = True, bad_format: float | None = None
+) -> Algorithm:
+    """TRIAGE (arXiv 2606.32017): GRPO plus lambda c_role a step. The environment needs ``RoleLabels``.
+
+    ``lam`` may name an environment of the paper (ALFWorld, WebShop, SearchQA) to take its lambda.
+    """
     return Algorithm(
         "triage",
-        plan=RolloutPlan(group_size),
-        shaping=OutcomeReward(bad_format),
-        segments=RoleCredit(lam, whiten),
+        OutcomeReward(bad_format),
+        GroupRelative(),
+        RolloutPlan(group_size),
+        segments=RoleCredit(_lambda(lam), whiten),
     )
 
 
-def eapo_triage(*, lam: float = 0.2, whiten: bool = True, **parameters: Any) -> Algorithm:
-    """EAPO's rollout, shaping and token weights with TRIAGE's step credit."""
-    base = eapo(**parameters)
+def progress_scores(episode: Episode) -> Sequence[float | None]:
+    """The judge's numbers in ``info["progress"]`` of the last step, one a step. ValueError where there are none."""
+    if not episode.steps:
+        return []
+    if "progress" not in episode.info:
+        raise ValueError(
+            "triage_scalar needs info['progress'] at the end of an episode, one number in [-1, 1] (or None) a step; or pass "
+            "scores=, a function of the episode"
+        )
+    scores: Sequence[float | None] = episode.info["progress"]
+    return scores
+
+
+def triage_scalar(
+    *,
+    group_size: int = 8,
+    lam: float | str = 0.2,
+    whiten: bool = True,
+    bad_format: float | None = None,
+    scores: Callable[[Episode], Sequence[float | None]] = progress_scores,
+) -> Algorithm:
+    """TRIAGE's rival: the judge gives a number a step instead of a role. ``scores`` tells where the numbers are."""
     return Algorithm(
-        "eapo+triage", base.plan, base.shaping, base.advantage, RoleCredit(lam, whiten), base.token_weights
+        "triage_scalar",
+        OutcomeReward(bad_format),
+        GroupRelative(),
+        RolloutPlan(group_size),
+        segments=ScoreCredit(scores, _lambda(lam), whiten),
     )
+
+
+def value_baseline(
+    *,
+    group_size: int = 8,
+    form: str = "baseline",
+    lam: float | str = 0.2,
+    whiten: bool = True,
+    bad_format: float | None = None,
+    value_coefficient: float = 0.5,
+) -> Algorithm:
+    """TRIAGE's other rival: a value head on the policy's backbone, trained on outcomes. ``form``: baseline or progress."""
+    return Algorithm(
+        "value_baseline",
+        OutcomeReward(bad_format),
+        GroupRelative(),
+        RolloutPlan(group_size),
+        segments=ValueCredit(form, _lambda(lam), whiten),
+        loss=LossVariant(value_coefficient=value_coefficient),
+    )
+
+
+def eapo_triage(*, lam: float | str = 0.2, whiten: bool = True, **parameters: Any) -> Algorithm:
+    """EAPO's rollout, shaping and token weights with TRIAGE's step credit."""
+    return eapo(**parameters).replaced(name="eapo+triage", segments=RoleCredit(_lambda(lam), whiten))
 
 
 ALGORITHMS: dict[str, Callable[..., Algorithm]] = {
     "grpo": grpo,
+    "dr_grpo": dr_grpo,
+    "rloo": rloo,
+    "reinforce_pp": reinforce_pp,
+    "reinforce_pp_baseline": reinforce_pp_baseline,
+    "otc": otc,
+    "toolstar": toolstar,
+    "arpo": arpo,
+    "aepo": aepo,
+    "gigpo": gigpo,
     "eapo": eapo,
     "triage": triage,
+    "triage_scalar": triage_scalar,
+    "value_baseline": value_baseline,
     "eapo+triage": eapo_triage,
 }
 """name -> factory; its keyword arguments are the algorithm's parameters."""
@@ -334,15 +290,20 @@ def make_algorithm(name: str, **parameters: Any) -> Algorithm:
 
     Example:
         >>> make_algorithm("eapo", beta=0.5).plan
-        RolloutPlan(group_size=16, tool_free=2)
+        RolloutPlan(group_size=16, tool_free=2, branching=None)
+        >>> make_algorithm("grpo", clip_high=0.28).loss.clip_high
+        0.28
     """
     if name not in ALGORITHMS:
         raise ValueError(f"unknown algorithm {name!r}.{near(name, ALGORITHMS)} Known: {', '.join(ALGORITHMS)}")
-    known = _parameters(ALGORITHMS[name])
+    own = _parameters(ALGORITHMS[name])
+    shared = {"dynamic_sampling", *(field.name for field in fields(LossVariant))} - own
     for key in parameters:
-        if key not in known:
-            raise ValueError(f"{name} has no parameter {key!r}.{near(key, known)} It has: {', '.join(sorted(known))}")
-    return ALGORITHMS[name](**parameters)
+        if key not in own | shared:
+            known = sorted(own | shared)
+            raise ValueError(f"{name} has no parameter {key!r}.{near(key, known)} It has: {', '.join(known)}")
+    algorithm = ALGORITHMS[name](**{key: value for key, value in parameters.items() if key in own})
+    return algorithm.replaced(**{key: value for key, value in parameters.items() if key in shared})
 
 
 def _parameters(factory: Callable[..., Algorithm]) -> set[str]:
@@ -351,3 +312,11 @@ def _parameters(factory: Callable[..., Algorithm]) -> set[str]:
         # A composition passes what it does not know to EAPO.
         names |= _parameters(eapo) if parameter.kind is parameter.VAR_KEYWORD else {parameter.name}
     return names
+
+
+def _lambda(lam: float | str) -> float:
+    if isinstance(lam, str):
+        if lam not in LAMBDA:
+            raise ValueError(f"lam must be a number or one of {', '.join(LAMBDA)}, got {lam!r}")
+        return LAMBDA[lam]
+    return lam

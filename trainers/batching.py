@@ -24,6 +24,10 @@ class TrainRow:
     loss_mask: NDArray[np.bool_]
     old_logprobs: NDArray[np.float64]
     advantages: NDArray[np.float64]
+    old_values: NDArray[np.float64] | None = None
+    """At the first written token of each step, V when the episode was credited; NaN elsewhere. None without a value head."""
+    value_targets: NDArray[np.float64] | None = None
+    """What V should have been there."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,12 @@ class MicroBatch:
     rows: torch.Tensor
     """(N,): which row of the micro-batch a trained token belongs to."""
     n_rows: int
+    source: NDArray[np.int64]
+    """(B,): index of each row among those that were given to ``micro_batches``."""
+    old_values: torch.Tensor | None = None
+    """(N,), NaN where no step begins."""
+    value_targets: torch.Tensor | None = None
+    """(N,)"""
 
 
 def mini_batches(n_rows: int, parts: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
@@ -62,9 +72,9 @@ def micro_batches(rows: Sequence[TrainRow], max_tokens: int, device: torch.devic
     while start < len(order):
         longest = len(rows[order[start]].token_ids)
         size = max(1, max_tokens // max(longest, 1))
-        chosen = [rows[i] for i in order[start : start + size]]
+        chosen = order[start : start + size]
         start += size
-        yield _collate(chosen, device)
+        yield _collate([rows[i] for i in chosen], np.array(chosen, dtype=np.int64), device)
 
 
 def padding_share(rows: Sequence[TrainRow], max_tokens: int) -> float:
@@ -76,7 +86,7 @@ def padding_share(rows: Sequence[TrainRow], max_tokens: int) -> float:
     return 1.0 - real / padded if padded else 0.0
 
 
-def _collate(rows: Sequence[TrainRow], device: torch.device) -> MicroBatch:
+def _collate(rows: Sequence[TrainRow], source: NDArray[np.int64], device: torch.device) -> MicroBatch:
     width = max(len(row.token_ids) for row in rows)
     ids = np.zeros((len(rows), width), dtype=np.int64)
     for b, row in enumerate(rows):
@@ -85,6 +95,7 @@ def _collate(rows: Sequence[TrainRow], device: torch.device) -> MicroBatch:
     positions = [np.flatnonzero(row.loss_mask[1:]) for row in rows]
     row_index = np.repeat(np.arange(len(rows)), [len(p) for p in positions])
     column = np.concatenate(positions)
+    with_values = all(row.old_values is not None and row.value_targets is not None for row in rows)
 
     def gather(values: list[NDArray[np.float64]]) -> torch.Tensor:
         picked = np.concatenate([v[1:][p] for v, p in zip(values, positions)])
@@ -98,4 +109,9 @@ def _collate(rows: Sequence[TrainRow], device: torch.device) -> MicroBatch:
         advantages=gather([row.advantages for row in rows]),
         rows=torch.from_numpy(row_index).to(device),
         n_rows=len(rows),
+        source=source,
+        old_values=gather([row.old_values for row in rows if row.old_values is not None]) if with_values else None,
+        value_targets=gather([row.value_targets for row in rows if row.value_targets is not None])
+        if with_values
+        else None,
     )

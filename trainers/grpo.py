@@ -11,10 +11,11 @@ import numpy as np
 
 from agentic_gym.episodes import Episode
 from agentic_gym.policies.transformers import TransformersPolicy
-from agentic_gym.trainers.algorithms import Algorithm
+from agentic_gym.trainers.algorithm import Algorithm, trainable
+from agentic_gym.trainers.branching import group_rollout
 from agentic_gym.trainers.config import TrainConfig
 from agentic_gym.trainers.evaluation import summarise
-from agentic_gym.trainers.rollout import EnvPool, group_requests, groups_of, rollout
+from agentic_gym.trainers.rollout import EnvPool, groups_of
 from agentic_gym.trainers.run import Run
 from agentic_gym.trainers.update import TrainingError, Updater, training_rows
 
@@ -43,25 +44,34 @@ def train(
         config.optimizer,
         total_updates=config.iterations * config.optimizer.epochs * config.optimizer.mini_batches,
         temperature=config.sampling.temperature,
+        keep_reference=algorithm.needs_reference,
     )
     plan = algorithm.plan
-    for iteration in run.iterations(run.restore(policy, updater)):
+    for iteration in run.iterations(run.restore(policy, updater, algorithm)):
         chosen = choose_tasks(tasks, config.tasks_per_iteration, iteration, config.seed)
-        requests = group_requests(
-            chosen, group_size=plan.group_size, tool_free=plan.tool_free, seed=(config.seed, iteration)
+        episodes = group_rollout(
+            policy,
+            pool,
+            chosen,
+            plan,
+            config.sampling,
+            vocabulary=len(policy.tokenizer),
+            seed=(config.seed, iteration),
         )
-        episodes = rollout(policy, pool, requests, config.sampling)
         check_usable(episodes)
-        credit = algorithm.credit(groups_of(episodes, plan.group_size))
+        groups = groups_of(episodes, plan.group_size)
+        credit = algorithm.credit(groups, updater.readings(algorithm, trainable(groups)))
         rows = training_rows(
             credit,
             policy,
             tool_free_prompt=config.tool_free_prompt,
             temperature=config.sampling.temperature,
+            variant=algorithm.loss,
+            max_tokens=config.optimizer.tokens_per_micro_batch,
         )
         figures = updater.update(rows, np.random.default_rng((config.seed, iteration, 1)))
         run.log(iteration, {**rollout_figures(episodes), **credit.metrics, **figures}, episodes)
-        run.checkpoint(iteration + 1, policy, updater)
+        run.checkpoint(iteration + 1, policy, updater, algorithm)
 
 
 def choose_tasks(tasks: Sequence[str], n: int, iteration: int, seed: int) -> list[str]:

@@ -17,7 +17,16 @@ import numpy as np
 from agentic_gym.episodes import Episode, Group, Response
 from agentic_gym.policies.base import Policy, Sampling
 
-__all__ = ["EnvPool", "EpisodeRequest", "group_requests", "rollout"]
+__all__ = [
+    "EnvPool",
+    "EpisodeRequest",
+    "TextEnvironment",
+    "group_requests",
+    "groups_of",
+    "reset_episode",
+    "rollout",
+    "step_episode",
+]
 
 TextEnvironment = gym.Env[str, str]
 
@@ -107,13 +116,13 @@ def rollout(
     """
     envs: list[TextEnvironment | None] = [pool.take() for _ in requests]
     blocking = any(getattr(env.unwrapped, "blocking", False) for env in envs if env is not None)
-    episodes: list[Episode] = pool.map(_reset, envs, requests, blocking=False)
+    episodes: list[Episode] = pool.map(reset_episode, envs, requests, blocking=False)
     active = [i for i, episode in enumerate(episodes) if not episode.done]
     try:
         while active:
             responses = policy.respond([episodes[i] for i in active], sampling)
             rows = [(envs[i], episodes[i], response) for i, response in zip(active, responses, strict=True)]
-            pool.map(_step, *zip(*rows), blocking=blocking)
+            pool.map(step_episode, *zip(*rows), blocking=blocking)
             if on_finished is not None:
                 for i in active:
                     if episodes[i].done:
@@ -138,7 +147,8 @@ def groups_of(episodes: Sequence[Episode], group_size: int) -> list[Group]:
     ]
 
 
-def _reset(env: TextEnvironment, request: EpisodeRequest) -> Episode:
+def reset_episode(env: TextEnvironment, request: EpisodeRequest) -> Episode:
+    """Begin the requested episode; masked where the environment's infrastructure fails."""
     options: dict[str, Any] = {"task": request.task}
     if request.tool_free:
         options["tool_free"] = True
@@ -163,7 +173,8 @@ def _reset(env: TextEnvironment, request: EpisodeRequest) -> Episode:
     )
 
 
-def _step(env: TextEnvironment, episode: Episode, response: Response) -> None:
+def step_episode(env: TextEnvironment, episode: Episode, response: Response) -> None:
+    """Carry out one response and record it; what the environment raises masks the episode."""
     if response.finish == "context":
         episode.truncated, episode.outcome = True, "context_limit"
         return

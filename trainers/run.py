@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from agentic_gym.episodes import Episode
 from agentic_gym.policies.transformers import TransformersPolicy
+from agentic_gym.trainers.algorithm import Algorithm
 from agentic_gym.trainers.checkpoint import CheckpointError, Checkpoints
 from agentic_gym.trainers.config import TrainConfig
 from agentic_gym.trainers.update import Updater
@@ -69,7 +70,7 @@ class Run(AbstractContextManager["Run"]):
         if self._board is not None:
             self._board.close()
 
-    def restore(self, policy: TransformersPolicy, updater: Updater) -> int:
+    def restore(self, policy: TransformersPolicy, updater: Updater, algorithm: Algorithm) -> int:
         """Continue from the newest checkpoint; returns the first iteration to run."""
         path = self.checkpoints.latest()
         if path is None:
@@ -77,6 +78,7 @@ class Run(AbstractContextManager["Run"]):
             return 0
         optimizer, state = self.checkpoints.load(path, policy.model)
         updater.load_state_dict(optimizer)
+        algorithm.load_state_dict(state.get("algorithm", {}))
         self._truncate(int(state["step"]))
         self._console.print(f"resuming from {path}")
         return int(state["step"])
@@ -106,10 +108,11 @@ class Run(AbstractContextManager["Run"]):
         if self._bar is not None:
             self._progress.update(self._bar, figures=figures)
 
-    def checkpoint(self, step: int, policy: TransformersPolicy, updater: Updater) -> None:
+    def checkpoint(self, step: int, policy: TransformersPolicy, updater: Updater, algorithm: Algorithm) -> None:
         """Write a checkpoint when it is due."""
         if step % self.config.checkpoint_every == 0 or step == self.config.iterations:
-            self.checkpoints.save(step, policy.model, policy.tokenizer, updater.state_dict(), {})
+            state = {"algorithm": algorithm.state_dict()}
+            self.checkpoints.save(step, policy.model, policy.tokenizer, updater.state_dict(), state)
 
     def metrics(self) -> list[dict[str, float]]:
         """All metrics so far, one dict an iteration."""

@@ -9,10 +9,11 @@ import re
 import threading
 import unicodedata
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, Protocol
 
-from agentic_gym.tools.sandbox import Limits, Result, Sandbox, default_sandbox
+from agentic_gym.tools.sandbox import Result, default_sandbox
 
 _CACHE_SIZE = 4096
 _TAGS = (
@@ -40,10 +41,17 @@ class ToolResult:
     the episode must be masked, never scored."""
     seconds: float
     """Wall-clock seconds of the run; 0 when it came from the cache."""
-    text: str
-    """The body of the `<result>` block: bounded, without live tags or control characters."""
-    sandbox_status: str = "ok"
+    note: str = ""
+    """Why it ended early, in a few words; empty when it ended by itself."""
+    max_chars: int = 2000
+    """Characters of output that `text` shows."""
+    sandbox_status: str = ""
     """The sandbox's own word for how the run ended (`agentic_gym.tools.sandbox.Status`)."""
+
+    @cached_property
+    def text(self) -> str:
+        """The body of the `<result>` block: bounded, without live tags or control characters."""
+        return render(self.stdout, self.stderr, self.note, self.max_chars)
 
 
 class Executor(Protocol):
@@ -117,9 +125,8 @@ class PythonTool:
         result = sandbox.execute(code, seconds, echo=True, seed=self.seed)
         answer = self._answer(result, seconds)
         if self.cache and result.status in ("ok", "error"):
-            remembered = ToolResult(answer.stdout, answer.stderr, answer.status, 0.0, answer.text, result.status)
             with self._lock:
-                self._remembered[key] = remembered
+                self._remembered[key] = replace(answer, seconds=0.0)
                 if len(self._remembered) > _CACHE_SIZE:
                     self._remembered.popitem(last=False)
         return answer
@@ -130,8 +137,10 @@ class PythonTool:
             status = "unavailable"
         else:
             status = "ok" if result.status == "ok" else "raised"
-        text = render(result.stdout, result.stderr, explain(result, timeout), self.max_chars)
-        return ToolResult(result.stdout, result.stderr, status, result.wall, text, result.status)
+        note = explain(result, timeout)
+        return ToolResult(
+            result.stdout, result.stderr, status, result.wall, note, self.max_chars, result.status
+        )
 
     def close(self) -> None:
         """Forget cached results. The sandbox stays: it may be shared, and ends with the process or its owner."""
@@ -206,5 +215,3 @@ def cut_middle(text: str, limit: int) -> str:
     tail = limit - head
     return f"{text[:head]}\n[... {len(text) - limit} characters left out ...]\n{text[-tail:]}"
 
-
-__all__ = ["Executor", "Limits", "PythonTool", "Result", "Sandbox", "ToolResult", "default_sandbox"]

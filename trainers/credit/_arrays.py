@@ -70,7 +70,7 @@ def deviations(values: FloatArray, weights: FloatArray | None = None, *, ddof: i
     if values.size == 0:
         return values.copy(), 0.0
     if weights is None:
-        mass, share, used = float(values.size), np.full(values.size, 1.0 / values.size), values
+        mass, share, used = float(values.size), np.float64(1.0 / values.size), values
     else:
         used = values[weights > 0]
         if used.size == 0:
@@ -101,13 +101,15 @@ def divided(numerator: FloatArray, denominator: float) -> FloatArray:
 
 def bounded(values: FloatArray) -> FloatArray:
     """Replace an overflow to infinity by the largest float, so that a later product with 0 is 0 and not NaN."""
+    if np.isfinite(values).all():
+        return values
     result: FloatArray = np.clip(values, -LARGEST, LARGEST)
     return result
 
 
 def saturated(values: FloatArray, terms: int) -> FloatArray:
     """Limit values so that a sum of ``terms`` of them cannot overflow; touches nothing below 1e300."""
-    limit = LARGEST / max(terms, 1)
+    limit = LARGEST / (2 * max(terms, 1))  # half, because the sum is rounded
     result: FloatArray = np.clip(values, -limit, limit)
     return result
 

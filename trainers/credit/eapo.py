@@ -10,13 +10,13 @@ Where the paper is silent or contradicts itself the choice is a parameter; ``doc
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from agentic_gym.trainers.credit._arrays import (
-    LARGEST,
     BoolArray,
     FloatArray,
     IntArray,
@@ -76,15 +76,19 @@ def efficiency(calls: ArrayLike, correct: ArrayLike, *, beta: float = 1.0, clamp
     [0.135335, 1.0, 0.367879, 1.0]
     """
     counts = integers("calls", calls, least=0)
-    right = counts[flags("correct", correct, counts.size)]
-    if not (np.isfinite(beta) and beta >= 0):
+    return _efficiency(counts, flags("correct", correct, counts.size), beta, clamp)
+
+
+def _efficiency(counts: IntArray, correct: BoolArray, beta: float, clamp: bool) -> FloatArray:
+    if not (math.isfinite(beta) and beta >= 0):
         raise ValueError(f"beta must be a finite number of at least 0, got {beta}")
+    right = counts[correct]
     fewest = int(right.min()) if right.size else 0
     excess = (counts - fewest).astype(np.float64)
     if clamp:
         excess = np.maximum(excess, 0.0)
     with np.errstate(over="ignore"):
-        return np.where(counts == 0, 1.0, np.minimum(np.exp(-beta * excess), LARGEST))
+        return np.where(counts == 0, 1.0, bounded(np.exp(-beta * excess)))
 
 
 def difficulty(correct: ArrayLike) -> float:
@@ -124,9 +128,9 @@ def shape_rewards(
     """
     values = vector("rewards", rewards)
     right = flags("correct", correct, values.size)
-    eps = efficiency(vector("calls", calls, values.size), right, beta=beta, clamp=clamp)
+    eps = _efficiency(integers("calls", calls, values.size, least=0), right, beta, clamp)
     if not values.size:
-        return values
+        return eps
     d = difficulty(right)
     with np.errstate(over="ignore"):
         shaped = bounded((d + (1.0 - d) * eps) * values)
@@ -173,12 +177,11 @@ def token_weights(
     size = thought.size
     turns = integers("turn_ids", turn_ids, size)
     confidence = vector("logprobs", logprobs, size, finite=False)
-    right = flags("correct", np.broadcast_to(correct, size) if np.ndim(correct) == 0 else correct, size)
-    tool = flags("used_tool", np.broadcast_to(used_tool, size) if np.ndim(used_tool) == 0 else used_tool, size)
+    right, tool = _per_token("correct", correct, size), _per_token("used_tool", used_tool, size)
     if not 0 <= rho <= 1:
         raise ValueError(f"rho must lie in [0, 1], got {rho}")
     for name, factor in (("w_pos", w_pos), ("w_neg", w_neg)):
-        if not (np.isfinite(factor) and factor >= 0):
+        if not (math.isfinite(factor) and factor >= 0):
             raise ValueError(f"{name} must be a finite number of at least 0, got {factor}")
 
     weights = np.ones(size)
@@ -193,13 +196,17 @@ def token_weights(
     return weights
 
 
+def _per_token(name: str, value: Any, size: int) -> BoolArray:
+    return np.full(size, bool(value)) if np.ndim(value) == 0 else flags(name, value, size)
+
+
 def _turn_extremes(confidence: FloatArray, turns: IntArray, rho: float) -> tuple[BoolArray, BoolArray]:
     """Return which tokens lie at or below Q_rho, and at or above Q_{1-rho}, of their own turn.
 
     No token lies strictly between the two neighbours that the quantile interpolates, so "C <= Q_rho" is the same as
     "C <= the neighbour below": comparing with an order statistic needs no interpolation and has no rounding.
     """
-    order = np.lexsort((confidence, turns))
+    order = _by_turn_and_confidence(confidence, turns)
     ordered_turns = turns[order]
     starts = np.flatnonzero(np.r_[True, ordered_turns[1:] != ordered_turns[:-1]])
     counts = np.diff(np.r_[starts, turns.size])
@@ -210,3 +217,19 @@ def _turn_extremes(confidence: FloatArray, turns: IntArray, rho: float) -> tuple
     low[order] = ordered <= np.repeat(ordered[starts + rank], counts)
     high[order] = ordered >= np.repeat(ordered[starts + counts - 1 - rank], counts)
     return low, high
+
+
+def _by_turn_and_confidence(confidence: FloatArray, turns: IntArray) -> IntArray:
+    """Return the order of ``np.lexsort((confidence, turns))`` (ties aside), three times as fast.
+
+    Sorting plain integers is quick, so turn and rank of confidence are packed into one.
+    """
+    bits = confidence.size.bit_length()
+    least, most = int(turns.min()), int(turns.max())
+    fits = (most - least).bit_length() + bits < 63
+    offset = turns - least if fits else np.unique(turns, return_inverse=True)[1]
+    by_confidence = np.argsort(confidence)
+    packed = (offset[by_confidence] << bits) + np.arange(confidence.size)
+    packed.sort()
+    order: IntArray = by_confidence[packed & ((1 << bits) - 1)]
+    return order

@@ -59,7 +59,7 @@ def policy_loss(
     inside = (ratio >= 1 - low) & ~above
     clipped_slope = np.where(inside, ratio_slope, 0.0)
     if keep_clipped_gradient:
-        clipped_slope = np.where(above, 1 + high, clipped_slope)
+        clipped_slope = np.where(above & (ratio_slope > 0), 1 + high, clipped_slope)
 
     # The objective is linear in A, so an A near the largest float is saturated before it is multiplied.
     a = saturated(a, 1 << 64)

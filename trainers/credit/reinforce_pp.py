@@ -80,10 +80,12 @@ def returns_to_go(rewards: ArrayLike, mask: ArrayLike, *, gamma: float = 1.0) ->
     if gamma == 1.0:
         return np.where(trained, np.cumsum(reward[::-1])[::-1], 0.0)
     result = np.zeros(reward.size)
-    running = 0.0
+    running = pending = 0.0
     for t in range(reward.size - 1, -1, -1):
-        running = float(reward[t]) + (gamma * running if trained[t] else running)
+        pending += float(reward[t])
         if trained[t]:
+            running = pending + gamma * running
+            pending = 0.0
             result[t] = running
     return result
 

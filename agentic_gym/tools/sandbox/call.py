@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import select
 import socket
@@ -11,14 +10,15 @@ import time
 from typing import Any
 
 from agentic_gym.tools.sandbox import protocol
-from agentic_gym.tools.sandbox.launch import TemplateDied, TemplateProcess
+from agentic_gym.tools.sandbox.launch import SupervisorDied, SupervisorProcess
 from agentic_gym.tools.sandbox.limits import Limits
+from agentic_gym.tools.sandbox.protocol import Work, anonymous_file
 from agentic_gym.tools.sandbox.results import Result, Status
 
 _OVERDUE_SECONDS = 1.0
 """How long past its deadline a run may be before we ask for the kill ourselves."""
 _KILL_SECONDS = 20.0
-"""How long the template then has to confirm; after that it is taken for hung."""
+"""How long the supervisor then has to confirm; after that it is taken for hung."""
 
 
 class Capture:
@@ -89,11 +89,13 @@ class Channels:
         self.theirs.append(writer)
         return Capture(reader, limit)
 
-    def submit(self, template: TemplateProcess, request: dict[str, Any], source: int, stdin: int | None) -> None:
+    def submit(
+        self, supervisor: SupervisorProcess, request: dict[str, Any], source: int, stdin: int | None = None
+    ) -> None:
         """Send the request; our copies of the child's ends are closed whatever happens."""
         out, err, verdict = self.theirs
         try:
-            template.send(request, [verdict, source, out, err] + ([] if stdin is None else [stdin]))
+            supervisor.send(request, [verdict, source, out, err] + ([] if stdin is None else [stdin]))
         finally:
             self.close_theirs()
 
@@ -111,41 +113,46 @@ class Channels:
             self.verdict.close()
 
     def order(self, byte: bytes) -> None:
-        """Send an order about this run to the template."""
+        """Send an order about this run to the supervisor."""
         with contextlib.suppress(OSError):
             self.verdict.send(byte)
 
     def answer(self) -> dict[str, Any]:
-        """The verdict; raises TemplateDied when the socket ends without one."""
+        """The verdict; raises SupervisorDied when the socket ends without one."""
         try:
             answer, _ = protocol.receive(self.verdict)
         except OSError:
             answer = None
         if answer is None:
-            raise TemplateDied("the template process ended during the call")
+            raise SupervisorDied("the supervisor ended during the call")
         return answer
 
 
 def run_once(
-    template: TemplateProcess, code: str | bytes, limits: Limits, timeout: float, stdin: str, header: dict[str, Any]
-) -> Result:
-    """Run `code` on a template and wait for the end. Raises TemplateDied."""
-    data = code if isinstance(code, bytes) else code.encode("utf-8", "surrogatepass")
-    header = {**header, "bytes": isinstance(code, bytes)}
+    supervisor: SupervisorProcess, code: str | bytes, limits: Limits, timeout: float, stdin: str,
+    echo: bool, seed: int | None,
+) -> Result:  # fmt: skip
+    """Run `code` on a supervisor and wait for the end. Raises SupervisorDied."""
+    binary = isinstance(code, bytes)
+    work = Work(timeout + limits.cpu_margin, False, binary, echo, seed is not None, seed or 0)
     channels = Channels(limits.output_kb * 1024)
     files: list[int] = []
     try:
-        files.append(protocol.anonymous_file(json.dumps(header).encode() + b"\n" + data))
+        files.append(anonymous_file(as_bytes(code)))
         if stdin:
-            files.append(protocol.anonymous_file(stdin.encode("utf-8", "surrogatepass")))
-        request = {"timeout": timeout, "cpu": timeout + limits.cpu_margin, "session": False}
-        channels.submit(template, request, files[0], files[1] if stdin else None)
+            files.append(anonymous_file(as_bytes(stdin)))
+        channels.submit(supervisor, {"timeout": timeout, "work": work}, *files)
         answer = _wait(channels, timeout)
         return _result(answer, channels)
     finally:
         for descriptor in files:
             os.close(descriptor)
         channels.close()
+
+
+def as_bytes(text: str | bytes) -> bytes:
+    """UTF-8; a lone surrogate goes through, for the other side to complain about."""
+    return text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
 
 
 def _wait(channels: Channels, timeout: float) -> dict[str, Any]:
@@ -161,7 +168,7 @@ def _wait(channels: Channels, timeout: float) -> dict[str, Any]:
         events = poller.poll(max(0.0, overdue - time.monotonic()) * 1000 + 1)
         if not events and time.monotonic() >= overdue:
             if asked:
-                raise TemplateDied("the template process does not answer")
+                raise SupervisorDied("the supervisor does not answer")
             channels.order(protocol.KILL_TIMEOUT)
             overdue, asked = time.monotonic() + _KILL_SECONDS, True
         verdict = False

@@ -1,16 +1,15 @@
-"""The process that runs one piece of code: it hardens itself, waits for work, runs it and is gone.
+"""The process that runs one piece of code: it waits for work, closes the last doors, runs it and is gone.
 
-Order matters. All that does not depend on the work is done while waiting. When work arrives the limits are
-completed and read back, the second filter closes the door behind them, and only then is the template told that
-user code starts: whatever happens later is that code's doing, whatever failed before is ours.
+When work arrives the limits are completed and read back, the last filter closes the door behind them, and only then
+is the supervisor told that user code starts: whatever happens later is that code's doing, whatever failed before is ours.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import gc
 import io
-import json
 import os
 import random
 import signal
@@ -20,54 +19,60 @@ import threading
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from agentic_gym.tools.sandbox import kernel, landlock, limits, namespaces, protocol, runner, seccomp
-from agentic_gym.tools.sandbox.limits import Limits
+from agentic_gym.tools.sandbox import kernel, limits, protocol, runner, seccomp
 
-_CHANNEL = 3
-"""The descriptor of the channel to the template, in every child."""
+_SETUP_FAILED = 70
 
 
 @dataclass(frozen=True)
-class Hardening:
-    """What a child puts on itself; decided once by the template."""
+class Birth:
+    """What a slot has ready for its children, so that they need not make it."""
 
-    limits: Limits
-    baseline: int
-    """Bytes of address space the template maps, on top of which the memory limit counts."""
-    readable: tuple[str, ...]
-    chroot: bool
-    landlock: bool
-    filter: bytes | None
-    """The first system-call filter; None for no filtering."""
-    template: int
-    """Process id of the template."""
+    rlimits: dict[int, tuple[int, int]]
+    """The limits that are set, to be read back."""
+    seal: seccomp.Filter | None
+    """The filter that closes the last doors; None for no filtering."""
+    parent: int | None
+    """The process to die with; None where the end of the process namespace takes care of it."""
+    namespace: dict[str, Any]
+    """Of a fresh `__main__`."""
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where a child runs: the root it enters (None for the common one) and its scratch directory."""
+def prepare(rlimits: dict[int, tuple[int, int]], seal: seccomp.Filter | None, parent: int | None) -> Birth:
+    """Make ready what every child needs and none changes before it is alone."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    _open_streams()
+    return Birth(rlimits, seal, parent, runner.fresh_main())
 
-    root: str | None
-    scratch: str
 
-
-def live(channel: socket.socket, place: Place, hardening: Hardening) -> NoReturn:
+def live(channel: socket.socket, birth: Birth) -> NoReturn:
     """The whole life of a child, from just after the fork. Never returns."""
-    code = 70
+    code = _SETUP_FAILED
     try:
         try:
-            rlimits = _harden(channel, place, hardening)
-            channel = socket.socket(fileno=_CHANNEL)
-            work, descriptors = protocol.receive(channel)
-            if work is None:
+            if birth.parent is not None:
+                _leave_with(birth.parent)
+            gc.enable()
+            received = protocol.receive_work(channel)
+            if received is None:
                 os._exit(0)
-            _seal(work, rlimits, hardening)
-            source = _take(descriptors, session=work["session"])
+            work, descriptors = received
+            cpu = limits.cpu_rlimit(work.cpu)
+            limits.apply(cpu)
+            limits.verify(birth.rlimits | cpu)
+            if birth.seal is not None:
+                birth.seal.set(os.getpid())
+                birth.seal.install()
+            source = _connect(descriptors)
         except BaseException as error:
-            socket.socket(fileno=os.dup(_CHANNEL)).send(protocol.REFUSED + repr(error).encode()[:2000])
+            channel.send(protocol.REFUSED + repr(error).encode()[:2000])
             os._exit(code)
         channel.send(protocol.READY)
-        code = _session(source) if work["session"] else _single(source)
+        seed = work.seed if work.seeded else None
+        if work.session:
+            code = _session(source, birth.namespace, seed)
+        else:
+            code = _single(source, birth.namespace, seed, work)
         if code == runner.OUT_OF_MEMORY:
             channel.send(protocol.MEMORY)
             code = runner.ERROR
@@ -75,79 +80,45 @@ def live(channel: socket.socket, place: Place, hardening: Hardening) -> NoReturn
         os._exit(code & 0xFF)
 
 
-def _harden(
-    channel: socket.socket, place: Place, hardening: Hardening
-) -> dict[int, tuple[int, int]]:
-    """Everything that can be done before the work is known; returns the limits set so far."""
-    linux = sys.platform == "linux"
-    if linux:
-        kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != hardening.template:
-            os._exit(0)
-    if channel.fileno() != _CHANNEL:
-        os.dup2(channel.fileno(), _CHANNEL)
-        channel.detach()
-    os.closerange(_CHANNEL + 1, os.sysconf("SC_OPEN_MAX") if not linux else 2**31 - 1)
-    os.dup2(0, 2)  # the template's standard descriptors are /dev/null, but for its error log
+def _leave_with(parent: int) -> None:
+    """Die when the slot does, and be a group of our own, which can be killed with what we start."""
     os.setsid()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD):
-        signal.signal(number, signal.SIG_DFL)
-    signal.set_wakeup_fd(-1)
-    if place.root is not None:
-        os.chroot(place.root)
-    os.chdir(place.scratch)
-    os.umask(0o022)
-    os.environ.update(HOME=place.scratch, TMPDIR=place.scratch)
-    if hardening.chroot:
-        kernel.drop_capabilities(bounding=False)
-    if hardening.landlock:
-        landlock.restrict(hardening.readable, [place.scratch], namespaces.DEVICES)
-    rlimits = limits.fixed_rlimits(hardening.limits, hardening.baseline)
-    limits.apply(rlimits)
-    if hardening.filter is not None:
-        seccomp.install(hardening.filter)
-    return rlimits
+    if sys.platform == "linux":
+        kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(0)
 
 
-def _seal(work: dict[str, Any], rlimits: dict[int, tuple[int, int]], hardening: Hardening) -> None:
-    """Set the limit that depends on the work, read all of them back, and close the way to change them."""
-    cpu = limits.cpu_rlimit(work["cpu"])
-    limits.apply(cpu)
-    limits.verify(rlimits | cpu)
-    if hardening.filter is not None:
-        seccomp.install(seccomp.seal_filter(os.getpid(), notify_threads=False))
-
-
-def _take(descriptors: list[int], *, session: bool) -> int:
-    """Put the received descriptors in their places; returns the one that brings code."""
-    source, out, err, *stdin = descriptors
-    os.dup2(out, 1)
-    os.dup2(err, 2)
-    os.close(out)
-    os.close(err)
-    if stdin:
-        os.dup2(stdin[0], 0)
-        os.close(stdin[0])
-    sys.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0)), "utf-8", "replace")
-    sys.stdout = io.TextIOWrapper(
-        io.BufferedWriter(io.FileIO(1, "w")), "utf-8", "backslashreplace", line_buffering=True
-    )
-    sys.stderr = io.TextIOWrapper(
-        io.BufferedWriter(io.FileIO(2, "w")), "utf-8", "backslashreplace", line_buffering=True
-    )
-    sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]
+def _open_streams() -> None:
+    """Standard streams over descriptors 0 to 2, whatever those will be connected to."""
+    sys.stdin = sys.__stdin__ = io.TextIOWrapper(io.BufferedReader(io.FileIO(0)), "utf-8", "replace")  # type: ignore[misc]
+    sys.stdout = sys.__stdout__ = _writer(1)  # type: ignore[misc]
+    sys.stderr = sys.__stderr__ = _writer(2)  # type: ignore[misc]
     sys.path.insert(0, "")
+
+
+def _writer(descriptor: int) -> io.TextIOWrapper:
+    # By lines, so that what was printed before a timeout or a crash is there.
+    raw = io.BufferedWriter(io.FileIO(descriptor, "w"))
+    return io.TextIOWrapper(raw, "utf-8", "backslashreplace", line_buffering=True)
+
+
+def _connect(descriptors: list[int]) -> int:
+    """Put the received descriptors in their places; returns the one that brings code."""
+    source, *streams = descriptors
+    for target, descriptor in zip((1, 2, 0), streams):
+        os.dup2(descriptor, target)
+        os.close(descriptor)
     return source
 
 
-def _single(source: int) -> int:
-    with open(source, "rb") as file:
-        header = json.loads(file.readline())
-        code = file.read()
-    seed(header["seed"])
-    text = code if header["bytes"] else code.decode("utf-8", "surrogatepass")
-    result = runner.run(text, "<python>", runner.fresh_main(), echo=header["echo"])
-    return _finish(result)
+def _single(source: int, namespace: dict[str, Any], seed: int | None, work: protocol.Work) -> int:
+    with open(source, "rb", 0) as file:
+        code = file.readall()
+    if b"random" in code:  # seeding is a good part of a short call, and nothing else draws from these generators
+        _seed(seed)
+    text = code if work.binary else code.decode("utf-8", "surrogatepass")
+    return _finish(runner.run(text, "<cell>", namespace, echo=work.echo))
 
 
 def _finish(result: int) -> int:
@@ -160,14 +131,14 @@ def _finish(result: int) -> int:
         pass
     for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
         with contextlib.suppress(Exception):
-            stream.flush()
+            stream.flush()  # type: ignore[union-attr]
     return result
 
 
-def _session(channel: int) -> int:
+def _session(source: int, namespace: dict[str, Any], seed: int | None) -> int:
     """Answer cells until the caller closes the channel. State stays between cells."""
-    cells = socket.socket(fileno=channel)
-    namespace = runner.fresh_main()
+    _seed(seed)
+    cells = socket.socket(fileno=source)
     running = False
 
     def interrupt(number: int, frame: object) -> None:
@@ -176,28 +147,24 @@ def _session(channel: int) -> int:
 
     signal.signal(signal.SIGINT, interrupt)
     serial = 0
-    seeded = False
-    while True:
-        message = _receive_cell(cells)
-        if message is None:
-            return 0
+    while (message := _receive_cell(cells)) is not None:
         header, code = message
-        if not seeded:
-            seed(header["seed"])
-            seeded = True
         serial += 1
         result = runner.ERROR
         try:
             running = True
             result = runner.run(code, f"<cell {serial}>", namespace, echo=header["echo"])
             running = False
-        except KeyboardInterrupt:  # arrived between the cell's own handlers
+        except KeyboardInterrupt:  # arrived just outside the cell's own code
             running = False
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(Exception):
                 stream.flush()
-        status = protocol.MEMORY if result == runner.OUT_OF_MEMORY else b"0" if result == runner.OK else b"1"
-        cells.send(status)
+        cells.send(_WORDS.get(result, protocol.CELL_ERROR))
+    return runner.OK
+
+
+_WORDS = {runner.OK: protocol.CELL_OK, runner.OUT_OF_MEMORY: protocol.MEMORY}
 
 
 def _receive_cell(cells: socket.socket) -> tuple[dict[str, Any], str | bytes] | None:
@@ -207,10 +174,10 @@ def _receive_cell(cells: socket.socket) -> tuple[dict[str, Any], str | bytes] | 
         return None
     with open(descriptors[0], "rb") as file:
         code = file.read()
-    return header, code if header["bytes"] else code.decode("utf-8", "surrogatepass")
+    return header, code if header["binary"] else code.decode("utf-8", "surrogatepass")
 
 
-def seed(value: int | None) -> None:
+def _seed(value: int | None) -> None:
     """Seed Python's and numpy's global generators; fresh entropy for None (forks would share a state)."""
     random.seed(value)
     numpy_random = sys.modules.get("numpy.random")

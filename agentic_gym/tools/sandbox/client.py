@@ -15,10 +15,11 @@ from typing import Any
 
 from agentic_gym.tools.sandbox import levels
 from agentic_gym.tools.sandbox.call import run_once
-from agentic_gym.tools.sandbox.launch import TemplateDied, TemplateProcess
+from agentic_gym.tools.sandbox.launch import SupervisorDied, SupervisorProcess
 from agentic_gym.tools.sandbox.levels import Features
 from agentic_gym.tools.sandbox.limits import Limits
 from agentic_gym.tools.sandbox.results import Result
+from agentic_gym.tools.sandbox.session import Session
 from agentic_gym.tools.sandbox.warmup import PRELOAD, WARMUP
 
 _MAX_TIMEOUT = 3600.0
@@ -27,7 +28,7 @@ _MAX_TIMEOUT = 3600.0
 class Sandbox:
     """A fresh, confined interpreter for every call; safe from threads, asyncio and after a fork.
 
-    Nothing starts before the first call: then one template process imports `preload`, runs `warmup`, and forks
+    Nothing starts before the first call: then one template imports `preload`, runs `warmup`, and forks
     a child for each call. `close()`, the end of this process, or its death by any signal ends all of them.
 
     Args:
@@ -82,7 +83,7 @@ class Sandbox:
         """The state of a sandbox that has not started, in this process."""
         self._lock = threading.Lock()
         self._turns = threading.BoundedSemaphore(self.workers)
-        self._template: TemplateProcess | None = None
+        self._supervisor: SupervisorProcess | None = None
         self._finalizer: weakref.finalize[Any, Any] | None = None
         self._closed = False
         self._pool: ThreadPoolExecutor | None = None
@@ -105,20 +106,21 @@ class Sandbox:
         Raises SandboxUnavailable where the machine cannot give the isolation asked for, RuntimeError after close.
         """
         seconds = self._seconds(timeout)
-        header = {"echo": echo, "seed": seed}
+        if seed is not None:
+            seed %= 2**64
         failure = ""
         with self._turns:
-            for _ in range(2):  # a template that was killed (out of memory, say) is replaced once
+            for _ in range(2):  # a supervisor that was killed (out of memory, say) is replaced once
                 try:
-                    template = self._running()
-                except TemplateDied as error:
+                    supervisor = self._running()
+                except SupervisorDied as error:
                     failure = str(error)
                     continue
                 try:
-                    return run_once(template, code, self.limits, seconds, stdin, header)
-                except TemplateDied as error:
+                    return run_once(supervisor, code, self.limits, seconds, stdin, echo, seed)
+                except SupervisorDied as error:
                     failure = str(error)
-                    self._retire(template)
+                    self._retire(supervisor)
                 except OSError as error:
                     return Result("sandbox_error", detail=str(error))
         return Result("sandbox_error", detail=failure)
@@ -140,12 +142,28 @@ class Sandbox:
         """Run several codes, `workers` at a time; the results keep the order."""
         return list(self._threads().map(lambda code: self.execute(code, timeout, "", echo, seed=seed), codes))
 
+    def session(self, *, seed: int | None = None) -> Session:
+        """A new session: an interpreter of its own that keeps variables between cells. Close it after use.
+
+        Sessions do not count as workers. Raises SandboxUnavailable, or RuntimeError where none can be started.
+        """
+        for _ in range(2):
+            try:
+                supervisor = self._running()
+            except SupervisorDied as error:
+                raise RuntimeError(f"the sandbox does not start: {error}") from error
+            try:
+                return Session(supervisor, self.limits, None if seed is None else seed % 2**64)
+            except SupervisorDied:
+                self._retire(supervisor)
+        raise RuntimeError("the sandbox does not answer; no session could be started")
+
     @property
     def features(self) -> Features:
         """What is in force; starts the sandbox. Raises SandboxUnavailable or RuntimeError where it cannot."""
         try:
             return self._running().features
-        except TemplateDied as error:
+        except SupervisorDied as error:
             raise RuntimeError(f"the sandbox does not start: {error}") from error
 
     @property
@@ -156,15 +174,15 @@ class Sandbox:
     # -- life -------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """End the template and every run; nothing is left behind. Calls after it raise RuntimeError."""
+        """End the supervisor and every run; nothing is left behind. Calls after it raise RuntimeError."""
         with self._lock:
             self._closed = True
-            template, self._template = self._template, None
+            supervisor, self._supervisor = self._supervisor, None
             pool, self._pool = self._pool, None
             if self._finalizer is not None:
                 self._finalizer.detach()
-        if template is not None:
-            template.close()
+        if supervisor is not None:
+            supervisor.close()
         if pool is not None:
             pool.shutdown(wait=False, cancel_futures=True)
 
@@ -192,16 +210,15 @@ class Sandbox:
                 self._pool = ThreadPoolExecutor(self.workers, thread_name_prefix="sandbox")
             return self._pool
 
-    def _running(self) -> TemplateProcess:
-        """The template, started if there is none."""
+    def _running(self) -> SupervisorProcess:
+        """The supervisor, started if there is none."""
         with self._lock:
             if self._closed:
                 raise RuntimeError("this Sandbox is closed; make a new one")
-            if self._template is None:
+            if self._supervisor is None:
                 settings = self._settings
                 config = {
                     "limits": self.limits.as_dict(),
-                    "spare": min(self.workers, 2),
                     "isolation": settings["isolation"],
                     "min_level": settings["min_level"],
                     "preload": settings["preload"],
@@ -210,19 +227,19 @@ class Sandbox:
                     "extra_path": _user_site(),
                     "tmp": tempfile.gettempdir(),
                 }
-                self._template = TemplateProcess(settings["python"], config)
-                self._finalizer = weakref.finalize(self, self._template.close)
-            return self._template
+                self._supervisor = SupervisorProcess(settings["python"], config)
+                self._finalizer = weakref.finalize(self, self._supervisor.close)
+            return self._supervisor
 
-    def _retire(self, template: TemplateProcess) -> None:
-        """Take a dead template out of use, unless another thread has done so."""
+    def _retire(self, supervisor: SupervisorProcess) -> None:
+        """Take a dead supervisor out of use, unless another thread has done so."""
         with self._lock:
-            if self._template is not template:
+            if self._supervisor is not supervisor:
                 return
-            self._template = None
+            self._supervisor = None
             if self._finalizer is not None:
                 self._finalizer.detach()
-        template.close()
+        supervisor.close()
 
 
 def _user_site() -> list[str]:
@@ -246,15 +263,15 @@ def default_sandbox() -> Sandbox:
 
 
 def _after_fork() -> None:
-    """In a forked copy: the template belongs to the original; start afresh on the next call."""
+    """In a forked copy: the supervisor belongs to the original; start afresh on the next call."""
     global _default_lock
     _default_lock = threading.Lock()
     for sandbox in list(_live):
-        template, closed = sandbox._template, sandbox._closed
+        supervisor, closed = sandbox._supervisor, sandbox._closed
         if sandbox._finalizer is not None:
             sandbox._finalizer.detach()
-        if template is not None:
-            template.forget()
+        if supervisor is not None:
+            supervisor.forget()
         sandbox._reset()
         sandbox._closed = closed
 

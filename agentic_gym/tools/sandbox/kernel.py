@@ -6,6 +6,7 @@ import ctypes
 import os
 import platform
 import struct
+import sys
 
 MACHINE = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}.get(
     platform.machine().lower(), ""
@@ -29,6 +30,7 @@ PR_SET_NO_NEW_PRIVS = 38
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
+_with_lock = ctypes.PyDLL(None, use_errno=True)
 
 
 def syscall(number: int, *arguments: int | bytes | None | ctypes.Array[ctypes.c_char]) -> int:
@@ -48,6 +50,21 @@ def prctl(option: int, value: int = 0) -> None:
     if _libc.prctl(ctypes.c_int(option), ctypes.c_ulong(value), zero, zero, zero) != 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
+
+
+def fork() -> int:
+    """fork() without the interpreter's at-fork handlers, which would write to hundreds of shared pages.
+
+    Only for a process with one thread: then no lock can be held by a thread that the copy lacks, which is what the
+    handlers repair. Random generators are not re-seeded. Where libc cannot be trusted with this, os.fork().
+    """
+    if sys.platform != "linux":
+        return os.fork()
+    pid: int = _with_lock.fork()
+    if pid < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return pid
 
 
 def call(name: str, *arguments: int | bytes | None) -> None:

@@ -1,4 +1,4 @@
-"""Start a template process for a caller, and the caller's handle on it."""
+"""Start a supervisor process for a caller, and the caller's handle on it."""
 
 from __future__ import annotations
 
@@ -41,6 +41,7 @@ _ENVIRONMENT = {
     "PYTHONHASHSEED": "0",
     "PYTHONNOUSERSITE": "1",
     "PYTHONDONTWRITEBYTECODE": "1",
+    "MALLOC_ARENA_MAX": "1",
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
@@ -54,15 +55,15 @@ def command(python: str, module: str, *arguments: Any) -> list[str]:
     return [python, "-s", "-c", _BOOTSTRAP, root, module, *map(json.dumps, arguments)]
 
 
-class TemplateDied(Exception):
-    """The template process is gone; the call may be tried again on a new one."""
+class SupervisorDied(Exception):
+    """The supervisor process is gone; the call may be tried again on a new one."""
 
 
-class TemplateProcess:
-    """A running template. `send` may be used from many threads."""
+class SupervisorProcess:
+    """A running supervisor. `send` may be used from many threads."""
 
     def __init__(self, python: str, config: dict[str, Any]) -> None:
-        """Start it and wait until it is ready. Raises SandboxUnavailable or TemplateDied."""
+        """Start it and wait until it is ready. Raises SandboxUnavailable or SupervisorDied."""
         self.closed = False
         self._lock = threading.Lock()
         control, theirs = protocol.pair()
@@ -71,7 +72,7 @@ class TemplateProcess:
             try:
                 inherited = [theirs.fileno()] + ([] if watch is None else [watch])
                 self.process = subprocess.Popen(
-                    command(python, "zygote", theirs.fileno(), watch, config),
+                    command(python, "supervisor", theirs.fileno(), watch, config),
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=errors,
@@ -95,12 +96,12 @@ class TemplateProcess:
                 self.close()
                 errors.seek(0)
                 tail = errors.read().decode("utf-8", "replace")[-1000:]
-                raise TemplateDied(f"the template process ended while starting: {tail}")
+                raise SupervisorDied(f"the supervisor process ended while starting: {tail}")
         if "error" in greeting:
             self.close()
             if greeting["kind"] == "SandboxUnavailable":
                 raise SandboxUnavailable(greeting["error"])
-            raise TemplateDied(f"{greeting['kind']}: {greeting['error']}")
+            raise SupervisorDied(f"{greeting['kind']}: {greeting['error']}")
         self.features = Features(**greeting["features"])
         self.base = greeting["base"]
 
@@ -108,20 +109,20 @@ class TemplateProcess:
         poller = select.poll()
         poller.register(self.control, select.POLLIN)
         if not poller.poll(_START_SECONDS * 1000):
-            raise TemplateDied(f"the template process was not ready after {_START_SECONDS:.0f} s")
+            raise SupervisorDied(f"the supervisor process was not ready after {_START_SECONDS:.0f} s")
         with contextlib.suppress(ConnectionError):
             return protocol.receive(self.control)[0]
         return None
 
     def send(self, request: dict[str, Any], descriptors: list[int]) -> None:
-        """Pass a request on. Raises TemplateDied when nobody is there."""
+        """Pass a request on. Raises SupervisorDied when nobody is there."""
         try:
             protocol.send(self.control, request, descriptors)
         except OSError as error:
-            raise TemplateDied(str(error)) from error
+            raise SupervisorDied(str(error)) from error
 
     def close(self) -> None:
-        """End the template and everything below it; wait for it; remove what it could not."""
+        """End the supervisor and everything below it; wait for it; remove what it could not."""
         with self._lock:
             if self.closed:
                 return
@@ -138,7 +139,7 @@ class TemplateProcess:
                 scratch.remove(self.base)
 
     def forget(self) -> None:
-        """In a forked copy of the caller: let go without touching the original's template."""
+        """In a forked copy of the caller: let go without touching the original's supervisor."""
         self.closed = True
         with contextlib.suppress(OSError):
             self.control.close()

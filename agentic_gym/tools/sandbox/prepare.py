@@ -1,52 +1,30 @@
-"""What the template does once, before its first child: choose the level, import and warm up, close itself in."""
+"""What the supervisor does once: choose the level, start the template, build the private root or the scratch base."""
 
 from __future__ import annotations
 
-import atexit
 import contextlib
-import gc
-import importlib
 import os
-import resource
 import signal
-import site
+import socket
 import sys
-import sysconfig
-import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from agentic_gym.tools.sandbox import child, kernel, levels, namespaces, probe, scratch, seccomp
+from agentic_gym.tools.sandbox import (
+    kernel,
+    levels,
+    namespaces,
+    probe,
+    protocol,
+    scratch,
+    seccomp,
+    slot,
+    template,
+    threads,
+)
 from agentic_gym.tools.sandbox.levels import Features
 from agentic_gym.tools.sandbox.limits import Limits
-
-
-class Processes:
-    """Looks at processes through a /proc opened early, so that it still works under a private root."""
-
-    def __init__(self) -> None:
-        self.proc = os.open("/proc", os.O_PATH | os.O_DIRECTORY) if sys.platform == "linux" else None
-
-    def threads(self, pid: int) -> int:
-        """Live threads of one of our children; 1 where that cannot be told."""
-        if self.proc is None:
-            return 1
-        try:
-            handle = os.pidfd_open(pid)
-            try:
-                outer = next(
-                    line.split()[1] for line in self._read(f"self/fdinfo/{handle}") if line.startswith("Pid:")
-                )
-            finally:
-                os.close(handle)
-            return int(next(x.split()[1] for x in self._read(f"{outer}/status") if x.startswith("Threads:")))
-        except (OSError, StopIteration):
-            return 1
-
-    def _read(self, name: str) -> list[str]:
-        with open(os.open(name, os.O_RDONLY, dir_fd=self.proc)) as file:
-            return file.readlines()
 
 
 @dataclass(frozen=True)
@@ -54,11 +32,13 @@ class Prepared:
     """The outcome."""
 
     features: Features
-    level: str
-    hardening: child.Hardening
     base: str | None
     """Directory of the scratch directories; None under a private root."""
-    processes: Processes
+    processes: threads.Processes
+    template: int
+    """Process id of the template."""
+    link: socket.socket
+    """Where the template takes requests for slots."""
 
 
 def prepare(limits: Limits, config: dict[str, Any]) -> Prepared:
@@ -70,82 +50,61 @@ def prepare(limits: Limits, config: dict[str, Any]) -> Prepared:
         Path("/proc/self/oom_score_adj").write_text("1000")
     features = probe.features()
     level = levels.choose(features, config["isolation"], config["min_level"])
+    features = replace(features, level=level)
     private = level == "namespaces"
-    processes = Processes()
+    processes = threads.Processes()
     if private:
         namespaces.enter()
     if sys.platform == "linux":
         kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
         if level != "process":
             kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
-            kernel.drop_capabilities(bounding=True) if not private else None
-    _import(config["preload"], config["warmup"], config["extra_path"])
-    readable = _readable(config["readable"])
-    hardening = child.Hardening(
-        limits=limits,
-        baseline=_address_space(),
-        readable=readable,
-        chroot=private,
-        landlock=level in ("landlock", "namespaces") and not features.landlock,
-        filter=None,
-        template=0,
-    )
-    if level != "process":
-        truncate = private or features.landlock_abi >= 3
-        hardening = replace(hardening, filter=seccomp.run_filter(metadata=private, truncate=truncate))
+            if not private:
+                kernel.drop_capabilities(bounding=True)
+    link, pid, readable = _start_template(_hardening(limits, features), config)
     base = None
     if private:
         namespaces.build_root(readable)
     else:
         base = scratch.make_base(config["tmp"])
-    gc.collect()
-    gc.freeze()
-    gc.disable()
-    return Prepared(replace(features, level=level), level, hardening, base, processes)
+    return Prepared(features, base, processes, pid, link)
 
 
-def _import(preload: list[str], warmup: str, extra_path: list[str]) -> None:
-    """Import what is installed of `preload`, run the warm-up, and forget both's traces."""
-    sys.path[:] = [p for p in sys.path if p] + extra_path
-    for name in preload:
-        with contextlib.suppress(ImportError):
-            importlib.import_module(name)
-    if warmup:
-        exec(compile(warmup, "<warmup>", "exec"), {"__name__": "__warmup__"})
-    atexit._clear()
-    importlib.invalidate_caches()
+def _hardening(limits: Limits, features: Features) -> slot.Hardening:
+    filters: tuple[seccomp.Filter | None, seccomp.Filter | None] = None, None
+    if features.level != "process":
+        private = features.level == "namespaces"
+        run_filter = seccomp.run_filter(metadata=private, truncate=private or features.landlock_abi >= 3)
+        filters = run_filter, None if features.notify else seccomp.thread_filter()
+    confine = features.level in ("landlock", "namespaces") and not features.landlock
+    return slot.Hardening(limits, 0, (), confine, *filters)
 
 
-def _readable(extra: list[str]) -> tuple[str, ...]:
-    """Directories that a child may read: Python's libraries and the shared objects they map."""
-    paths = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
-    paths += site.getsitepackages()
-    paths += [os.path.dirname(os.__file__), "/usr/share/zoneinfo"]
-    with contextlib.suppress(OSError), open("/proc/self/maps") as maps:
-        for line in maps:
-            name = line.split(maxsplit=5)[-1].strip()
-            if name.startswith("/") and ".so" in os.path.basename(name):
-                paths.append(os.path.dirname(name))
-    paths += extra
-    return tuple(dict.fromkeys(p for p in paths if p and os.path.isdir(p)))
+def _start_template(
+    hardening: slot.Hardening, config: dict[str, Any]
+) -> tuple[socket.socket, int, list[str]]:
+    """Fork the template; returns its link, its process id, and what its libraries need to read."""
+    link, theirs = protocol.pair()
+    own = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        link.close()
+        template.serve(theirs, hardening, config, own)
+    theirs.close()
+    greeting, _ = protocol.receive(link)
+    if greeting is None or "error" in greeting:
+        raise RuntimeError(f"preloading failed: {(greeting or {}).get('error', 'the process died')}")
+    return link, pid, greeting["readable"]
 
 
-def _address_space() -> int:
-    """Bytes of address space this process maps."""
-    try:
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[0]) * resource.getpagesize()
-    except OSError:
-        return 0
-
-
-def kill_strays(group: int, keep: set[int]) -> None:
+def kill_strays(group: int, keep: int) -> None:
     """Level "process" only: end what a run left behind in its process group, or orphaned to us."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGKILL)
     with contextlib.suppress(OSError):
         children = Path(f"/proc/self/task/{os.getpid()}/children").read_text()
         for pid in map(int, children.split()):
-            if pid not in keep:
-                with contextlib.suppress(ProcessLookupError):
+            if pid != keep:
+                with contextlib.suppress(OSError):
                     os.kill(pid, signal.SIGKILL)
+                    os.waitpid(pid, 0)

@@ -52,8 +52,8 @@ def attempt(action: Callable[[], None]) -> str:
 
 def _try_seccomp() -> None:
     kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
-    seccomp.install(seccomp.run_filter(metadata=False, truncate=False))
-    seccomp.install(seccomp.seal_filter(os.getpid(), notify_threads=False))
+    seccomp.run_filter(metadata=False, truncate=False).install()
+    seccomp.seal_filter().install()
     try:
         if os.fork() == 0:
             os._exit(0)
@@ -64,7 +64,7 @@ def _try_seccomp() -> None:
 
 def _try_notify() -> None:
     kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
-    seccomp.install(seccomp.seal_filter(os.getpid(), notify_threads=True), listener=True)
+    seccomp.thread_filter().install(listener=True)
 
 
 def _try_landlock() -> None:

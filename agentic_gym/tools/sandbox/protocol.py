@@ -1,23 +1,46 @@
-"""Messages between the caller, the template process and a child: small JSON records with file descriptors."""
+"""Messages between the caller, the supervisor, the slots and their children: small JSON records with file descriptors."""
 
 from __future__ import annotations
 
 import json
 import os
 import socket
+import struct
 import sys
 import tempfile
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 KIND = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_DGRAM
 """Keeps message boundaries, so that many threads may send on one socket."""
 MAX_MESSAGE = 65536
 
 READY, MEMORY, REFUSED = b"R", b"M", b"E"
-"""Child to template: user code starts now; it ended by MemoryError; hardening failed (text follows)."""
+"""Child to supervisor: user code starts now; it ended by MemoryError; setting up failed (text follows)."""
+WAITING, ENDED, LISTENER = b"W", b"X", b"L"
+"""Slot to supervisor: a child waits; it has ended; here is where its requests for threads arrive."""
+CELL_OK, CELL_ERROR = b"0", b"1"
+"""Child to caller, in a session: how a cell ended (or MEMORY)."""
 KILL_OUTPUT, KILL_TIMEOUT, INTERRUPT = b"O", b"T", b"I"
-"""Caller to template, on a call's own socket. Closing that socket ends the run."""
+"""Caller to supervisor, on a call's own socket. Closing that socket ends the run."""
+
+
+class Work(NamedTuple):
+    """What a child is told beside the descriptors [code or cells, stdout, stderr, stdin if there is any]."""
+
+    cpu: float
+    """CPU seconds."""
+    session: bool
+    binary: bool
+    """The code is bytes with a coding of their own, not text."""
+    echo: bool
+    seeded: bool
+    seed: int
+    """Meaningful with `seeded`; 64 bits, unsigned."""
+
+
+_WORK = struct.Struct("=d????Q")
+_WORK_DESCRIPTORS = 4
 
 
 def pair() -> tuple[socket.socket, socket.socket]:
@@ -41,6 +64,20 @@ def receive(channel: socket.socket) -> tuple[dict[str, Any] | None, list[int]]:
         return None, descriptors
     message: dict[str, Any] = json.loads(data)
     return message, descriptors
+
+
+def send_work(channel: socket.socket, work: Work, descriptors: Sequence[int]) -> None:
+    """Give a child its work; raise OSError when it is gone."""
+    socket.send_fds(channel, [_WORK.pack(*work)], list(descriptors))
+
+
+def receive_work(channel: socket.socket) -> tuple[Work, list[int]] | None:
+    """Wait for work; None when none will come."""
+    data, ancillary, _, _ = channel.recvmsg(_WORK.size, socket.CMSG_SPACE(4 * _WORK_DESCRIPTORS))
+    if not data:
+        return None
+    descriptors = struct.unpack(f"{len(ancillary[0][2]) // 4}i", ancillary[0][2])
+    return Work(*_WORK.unpack(data)), list(descriptors)
 
 
 def anonymous_file(data: bytes) -> int:

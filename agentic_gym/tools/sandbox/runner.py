@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import linecache
+import os
 import sys
 import traceback
 import types
 from typing import Any
 
+_OWN_FILES = os.path.dirname(os.path.abspath(__file__)) + os.sep
 OK, ERROR, OUT_OF_MEMORY = 0, 1, -1
 
 
@@ -53,11 +55,23 @@ def _exit_code(code: object) -> int:
 
 
 def _report(error: BaseException) -> None:
-    """Print the traceback, without the frames of this file."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
-        trace = trace.tb_next
+    """Print the traceback, without the frames of the sandbox itself."""
     try:
-        traceback.print_exception(type(error), error, trace)
+        report = traceback.TracebackException(type(error), error, error.__traceback__)
+        for part in _chain(report):
+            part.stack[:] = [frame for frame in part.stack if not frame.filename.startswith(_OWN_FILES)]
+        sys.stderr.write("".join(report.format()))
     except BaseException:  # a hostile __str__, a broken stderr, no memory left: the type must do
         sys.stderr.write(f"{type(error).__name__}\n")
+
+
+def _chain(report: traceback.TracebackException) -> list[traceback.TracebackException]:
+    """The report and those of its causes and contexts."""
+    found: list[traceback.TracebackException] = []
+    queue: list[traceback.TracebackException | None] = [report]
+    while queue:
+        part = queue.pop()
+        if part is not None and part not in found and len(found) < 1000:
+            found.append(part)
+            queue += [part.__cause__, part.__context__]
+    return found

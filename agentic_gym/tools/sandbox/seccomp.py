@@ -1,8 +1,9 @@
 """The system-call filter: a small BPF assembler, the policy, and its installation.
 
-Two filters stack. The first, the same for every run, is put on while a child waits for work: what is not on
-the list of `syscall_table` is refused. The second, a few instructions, is put on when the limits are in place: it
-closes the calls that could change them and ties signals to the child's own process id.
+Filters stack; the strictest answer counts. A slot puts on the first: what is not on the list of `syscall_table` is
+refused, but it may still fork. Another holds new threads for the supervisor to count. The last, a few instructions, is
+put on by a child when its limits are in place: it closes fork and the calls that could change limits, and ties
+signals to the child's own process id.
 
 What the policy leaves out, and why it matters:
 
@@ -20,7 +21,6 @@ from __future__ import annotations
 import ctypes
 import errno
 import struct
-from dataclasses import dataclass
 
 from agentic_gym.tools.sandbox import kernel
 from agentic_gym.tools.sandbox import syscall_table as table
@@ -42,27 +42,39 @@ _FLAG_NEW_LISTENER = 1 << 3
 
 _CLONE_THREAD = 0x10000
 _CLONE_FORBIDDEN = 0x7E020000 | 0x80 | 0x1000  # every CLONE_NEW*, CLONE_PIDFD
-_PRCTL_ALLOWED = (3, 15, 16, 23, 0x53564D41)  # read dumpable, set and get name, read capability, name a map
+_PRCTL_ALLOWED = (1, 3, 15, 16, 23, 0x53564D41)  # die with the parent, read dumpable, set and get name, read capability, name a map
 _FCNTL_ALLOWED = (0, 1, 2, 3, 4, 5, 6, 7, 36, 37, 38, 1030, 1032)  # dup, flags, locks, read pipe size
 _IOCTL_ALLOWED = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)  # terminal queries, FIONREAD, FIONBIO, cloexec
-_AF_UNIX, _SOCK_STREAM, _SOCK_TYPE_MASK = 1, 1, 0xF
+_AF_UNIX, _SOCK_STREAM = 1, 1
+_SOCK_CONNECTED_MASK = 0xB
+"""Of a socket type, leaves SOCK_STREAM for SOCK_STREAM and SOCK_SEQPACKET, and for no other."""
+_OPEN_CONSTANT = 0x5EA1F111  # stands for the process id until it is known
 _READ_ONLY_TRUNCATE, _OPEN_MASK = 0o1000, 0o1003
 
 Instruction = tuple[int, int, int, int]
 
 
-def install(program: bytes, *, listener: bool = False) -> int:
-    """Put a filter on this process; needs no_new_privs.
+class Filter:
+    """A program in memory, ready to be put on this process; needs no_new_privs."""
 
-    Returns the notification descriptor with `listener`, else 0. Raises OSError when the kernel refuses.
-    """
-    buffer = ctypes.create_string_buffer(program, len(program))
-    header = struct.pack("@HP", len(program) // 8, ctypes.addressof(buffer))
-    flags = _FLAG_NEW_LISTENER if listener else 0
-    return kernel.syscall(kernel.SYS_SECCOMP, _SET_MODE_FILTER, flags, header)
+    def __init__(self, program: bytes, patches: tuple[int, ...] = ()) -> None:
+        """`patches` are the byte offsets of the constants that `set` replaces."""
+        self._buffer = ctypes.create_string_buffer(program, len(program))
+        self._patches = patches
+        self._header = struct.pack("@HP", len(program) // 8, ctypes.addressof(self._buffer))
+
+    def set(self, value: int) -> None:
+        """Replace the constant that was left open."""
+        for offset in self._patches:
+            struct.pack_into("=I", self._buffer, offset, value)
+
+    def install(self, *, listener: bool = False) -> int:
+        """Put it on. Returns the notification descriptor with `listener`, else 0; raises OSError on refusal."""
+        flags = _FLAG_NEW_LISTENER if listener else 0
+        return kernel.syscall(kernel.SYS_SECCOMP, _SET_MODE_FILTER, flags, self._header)
 
 
-def run_filter(*, metadata: bool, truncate: bool) -> bytes:
+def run_filter(*, metadata: bool, truncate: bool) -> Filter:
     """The first filter. `metadata` opens chmod and utime, `truncate` truncation by path."""
     actions: dict[int, str] = dict.fromkeys(table.ALWAYS.values(), "allow")
     actions |= dict.fromkeys((table.LATER | table.SIGNALS).values(), "allow")
@@ -87,22 +99,39 @@ def run_filter(*, metadata: bool, truncate: bool) -> bytes:
         (_LOAD, 0, 0, _NUMBER_AT),
         *_search(boundaries, blocks),
     ]
-    return _encode(body)
+    return Filter(_encode(body))
 
 
-def seal_filter(pid: int, *, notify_threads: bool) -> bytes:
-    """The second filter, for the process `pid`; with `notify_threads` a new thread needs a supervisor's yes."""
-    to_self = [_argument(0), (_EQUAL, 0, 1, pid), _ret(_ALLOW), _ret(_EPERM)]
+def thread_filter() -> Filter:
+    """Holds every new thread until a supervisor has said yes (see `threads.py`)."""
+    body = [
+        (_LOAD, 0, 0, _NUMBER_AT),
+        (_EQUAL, 0, 3, table.ARGUMENTS_MATTER["clone"]),
+        _argument(0),
+        (_ANY_BIT, 0, 1, _CLONE_THREAD),
+        _ret(_NOTIFY),
+        _ret(_ALLOW),
+    ]
+    return Filter(_encode(body))
+
+
+def seal_filter() -> Filter:
+    """The last filter, to be `set` to its process id: no fork, nobody else's signals, nobody's limits."""
+    to_self = [_argument(0), (_EQUAL, 0, 1, _OPEN_CONSTANT), _ret(_ALLOW), _ret(_EPERM)]
     reading = [_argument(2), (_EQUAL, 0, 3, 0), _argument(2, high=True), (_EQUAL, 0, 1, 0)]
+    thread = [_argument(0), (_ANY_BIT, 0, 1, _CLONE_THREAD), _ret(_ALLOW), _ret(_EPERM)]
+    attached = [_argument(0), (_EQUAL, 0, 1, kernel.PR_SET_PDEATHSIG), _ret(_EPERM), _ret(_ALLOW)]
     blocks: list[tuple[int, list[Instruction]]] = [(n, to_self) for n in table.SIGNALS.values()]
+    blocks.append((table.ARGUMENTS_MATTER["clone"], thread))
+    blocks.append((table.ARGUMENTS_MATTER["prctl"], attached))
     blocks.append((table.ARGUMENTS_MATTER["prlimit64"], [*reading, _ret(_ALLOW), _ret(_EPERM)]))
     blocks += [(n, [_ret(_EPERM)]) for n in (table.LATER | table.SETRLIMIT).values()]
-    if notify_threads:
-        blocks.append((table.ARGUMENTS_MATTER["clone"], [_ret(_NOTIFY)]))
     body: list[Instruction] = [(_LOAD, 0, 0, _NUMBER_AT)]
     for number, block in blocks:
         body += [(_EQUAL, 0, len(block), number), *block]
-    return _encode([*body, _ret(_ALLOW)])
+    body.append(_ret(_ALLOW))
+    patches = tuple(8 * i + 4 for i, instruction in enumerate(body) if instruction[3] == _OPEN_CONSTANT)
+    return Filter(_encode(body), patches)
 
 
 def _argument_checks() -> dict[str, list[Instruction]]:
@@ -117,13 +146,10 @@ def _argument_checks() -> dict[str, list[Instruction]]:
         ],
         "socketpair": [
             _argument(0), (_EQUAL, 0, 4, _AF_UNIX),
-            _argument(1), (_AND, 0, 0, _SOCK_TYPE_MASK), (_EQUAL, 0, 1, _SOCK_STREAM),
+            _argument(1), (_AND, 0, 0, _SOCK_CONNECTED_MASK), (_EQUAL, 0, 1, _SOCK_STREAM),
             _ret(_ALLOW), _ret(_EPERM),
         ],
-        "clone": [
-            _argument(0), (_ANY_BIT, 0, 2, _CLONE_THREAD), (_ANY_BIT, 1, 0, _CLONE_FORBIDDEN),
-            _ret(_ALLOW), _ret(_EPERM),
-        ],
+        "clone": [_argument(0), (_ANY_BIT, 0, 1, _CLONE_FORBIDDEN), _ret(_EPERM), _ret(_ALLOW)],
         "prlimit64": [_argument(0), (_EQUAL, 0, 1, 0), _ret(_ALLOW), _ret(_EPERM)],
         "ioctl": _one_of(1, _IOCTL_ALLOWED),
         "fcntl": _one_of(1, _FCNTL_ALLOWED),
