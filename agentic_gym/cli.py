@@ -1,6 +1,7 @@
 """The command ``agentic-gym``: one verb a module, imported when it is asked for.
 
-- ``COMMANDS``: the table of verbs; adding one is one module with a function ``run`` and a text ``EXAMPLE``, and one line here.
+- ``COMMANDS``: the table of verbs. Adding one is one line here and one module, with a function ``run`` whose arguments are the
+  flags and a text ``EXAMPLE``, or with ``main(arguments) -> int`` where it reads its flags itself.
 - ``main``: finds the verb, reads its flags, and turns every error into one clear message.
 """
 
@@ -10,7 +11,7 @@ import importlib
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -22,9 +23,9 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "list": ("agentic_gym.commands.list_envs", "the environments that can be made"),
         "play": ("agentic_gym.commands.play", "play an environment yourself"),
-        "train": ("agentic_gym.commands.train", "train a model"),
-        "bench": ("agentic_gym.commands.bench", "run a benchmark suite, or the quickstart experiment"),
         "rollout": ("agentic_gym.commands.rollout", "let a policy play, and record its episodes"),
+        "train": ("agentic_gym.commands.train", "train a model"),
+        "bench": ("agentic_gym.commands.bench", "run a benchmark, or the quickstart experiment"),
         "view": ("agentic_gym.commands.view", "read recorded episodes"),
         "check": ("agentic_gym.commands.check", "check an environment against the contract"),
         "doctor": ("agentic_gym.commands.doctor", "what works on this machine, and what to install for the rest"),
@@ -71,32 +72,26 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(verb: str, arguments: Sequence[str]) -> int:
-    import tyro
-
     module: Any = importlib.import_module(COMMANDS[verb][0])
-    if hasattr(module, "main"):
-        # A command whose flags depend on its first argument reads them itself.
-        return _exit_status(lambda: module.main(list(arguments), f"agentic-gym {verb}"))
-    summary = " ".join((module.run.__doc__ or "").split("\n\n")[0].split())
-    return _exit_status(
-        lambda: tyro.cli(
-            module.run,
-            args=arguments,
-            prog=f"agentic-gym {verb}",
-            description=f"{summary}\n\nExample: {module.EXAMPLE}",
-            config=(tyro.conf.FlagCreatePairsOff,),
-        )
-    )
-
-
-def _exit_status(command: Callable[[], Any]) -> int:
-    """What ``command`` returns, or the status it exits with (tyro's way of refusing flags)."""
     try:
-        status = command()
-    except SystemExit as stop:
+        status = module.main(arguments) if hasattr(module, "main") else _run_function(verb, module, arguments)
+    except SystemExit as stop:  # a wrong flag, --help, or a reader that left
         return stop.code if isinstance(stop.code, int) else 1
     sys.stdout.flush()
     return int(status or 0)
+
+
+def _run_function(verb: str, module: Any, arguments: Sequence[str]) -> Any:
+    import tyro
+
+    summary = " ".join((module.run.__doc__ or "").split("\n\n")[0].split())
+    return tyro.cli(
+        module.run,
+        args=arguments,
+        prog=f"agentic-gym {verb}",
+        description=f"{summary}\n\nExample: {module.EXAMPLE}",
+        config=(tyro.conf.FlagCreatePairsOff,),
+    )
 
 
 def _overview() -> str:

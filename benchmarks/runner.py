@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ METHODS: Mapping[str, str] = {
 }
 """The two training-free rows that papers compare with."""
 
-PolicyFactory = Callable[[gym.Env[str, str]], Policy]
+PolicyFactory = Callable[[gym.Env[str, str]], AbstractContextManager[Policy]]
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def run_suite(config: BenchmarkConfig, policy_for: PolicyFactory, console: Conso
     """Play the suite and write the report; returns the results as written to ``results.json``.
 
     Args:
-        policy_for: makes the policy for an environment of a track.
+        policy_for: opens the policy for an environment of a track.
 
     Raises RuntimeError when no track has data.
     """
@@ -132,18 +133,18 @@ def _play_track(
         bar = progress.add_task(track.name, total=len(requests), completed=len(requests) - len(missing))
         first = pool.take()
         pool.give_back(first)
-        policy = policy_for(first) if missing else None
-        for start in range(0, len(missing), config.parallel):
-            assert policy is not None
-            batch = rollout(
-                policy,
-                pool,
-                missing[start : start + config.parallel],
-                config.sampling,
-                on_finished=lambda _: progress.advance(bar),
-            )
-            append_episodes(path, batch)
-            done |= {(e.task_id, e.seed): e for e in batch}
+        if missing:
+            with policy_for(first) as policy:
+                for start in range(0, len(missing), config.parallel):
+                    batch = rollout(
+                        policy,
+                        pool,
+                        missing[start : start + config.parallel],
+                        config.sampling,
+                        on_finished=lambda _: progress.advance(bar),
+                    )
+                    append_episodes(path, batch)
+                    done |= {(e.task_id, e.seed): e for e in batch}
     return [done[str(request.task), request.seed] for request in requests]
 
 

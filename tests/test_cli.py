@@ -55,7 +55,8 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["check", "MathTools", "--with", "levels=[77]"], 1, "has a level in [77]; it has [0, 1, 2, 3, 4, 5]"),
         (["view", "no/such/file.jsonl"], 1, "no/such/file.jsonl"),
         (["rollout", "MathTools", "--episodes", "0"], 1, "must be at least 1, got 0"),
-        (["rollout", "MathTools", "--policy", "./no-such-model"], 1, "there is no model at ./no-such-model"),
+        (["rollout", "MathTools", "--policy", "./no-such-model"], 1, "no model at ./no-such-model"),
+        (["rollout", "MathTools", "--policy", "server"], 1, "Add --model NAME"),
         (["play", "MathTools", "--task", "no-such-task"], 1, "No task 'no-such-task'"),
     ],
 )

@@ -1,1 +1,1 @@
-"""The verbs of ``agentic-gym``, one a module: a function ``run`` whose arguments are the flags, and an ``EXAMPLE``."""
+"""The verbs of ``agentic-gym``, one a module; ``agentic_gym.cli`` says what a module offers."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import gymnasium as gym
 
 from agentic_gym.policies import Policy, RandomPolicy, ScriptedMathPolicy
 
-__all__ = ["load_policy"]
+__all__ = ["open_policy"]
 
 EXPERTS: Mapping[str, Callable[[Any, int], Policy]] = {
     "MathTools": lambda env, seed: ScriptedMathPolicy(env.tasks, seed=seed),
@@ -18,37 +19,45 @@ EXPERTS: Mapping[str, Callable[[Any, int], Policy]] = {
 """The scripted expert of an environment, by the name of its class."""
 
 
-def load_policy(name: str, env: gym.Env[str, str], *, seed: int = 0, model: str = "") -> Policy:
-    """``random``, ``scripted``, a model (a directory, a .gguf file or a hub id), or the URL of a server.
-
-    Args:
-        name: which policy.
-        env: the environment it will play.
-        seed: of the random and scripted ones.
-        model: the model's name at the server.
+@contextmanager
+def open_policy(
+    name: str, env: gym.Env[str, str], *, seed: int = 0, url: str = "http://localhost:8000/v1", model: str | None = None
+) -> Iterator[Policy]:
+    """``random``, ``scripted``, ``server`` (OpenAI-compatible, with ``url`` and ``model``), or a model: a directory, a .gguf file
+    or a hub id.
 
     Raises:
-        ValueError: ``scripted`` for an environment that has no expert, or a path that is not there.
+        ValueError: ``scripted`` for an environment that has no expert, or ``server`` without a model.
+        FileNotFoundError: a path that is not there.
+        ImportError: a model without torch and transformers.
     """
-    if name.startswith(("http://", "https://")):
+    if name == "random":
+        yield RandomPolicy(seed)
+    elif name == "scripted":
+        yield _expert(env, seed)
+    elif name == "server":
+        if model is None:
+            raise ValueError(f"which model of the server at {url}? Add --model NAME")
         from agentic_gym.policies.openai_server import OpenAIServerPolicy
 
-        if not model:
-            raise ValueError(f"say which model the server at {name} shall use: --model NAME")
-        return OpenAIServerPolicy(name, model)
-    if name == "random":
-        return RandomPolicy(seed)
-    if name == "scripted":
-        kind = type(env.unwrapped).__name__
-        if kind not in EXPERTS:
-            raise ValueError(f"{kind} has no scripted expert; there is one for {', '.join(EXPERTS)}")
-        return EXPERTS[kind](env.unwrapped, seed)
-    if name.startswith((".", "/", "~")) and not Path(name).expanduser().exists():
-        raise ValueError(f"there is no model at {name}")
+        with OpenAIServerPolicy(url, model, api_key=os.environ.get("OPENAI_API_KEY") or None) as policy:
+            yield policy
+    else:
+        yield _local_model(name)
+
+
+def _expert(env: gym.Env[str, str], seed: int) -> Policy:
+    kind = type(env.unwrapped).__name__
+    if kind not in EXPERTS:
+        raise ValueError(f"{kind} has no scripted expert; there is one for {', '.join(EXPERTS)}")
+    return EXPERTS[kind](env.unwrapped, seed)
+
+
+def _local_model(name: str) -> Policy:
     try:
         from agentic_gym.policies.transformers import TransformersPolicy
     except ImportError as error:
         raise ImportError(
             f"a model as policy needs torch and transformers: pip install 'agentic-gym[train]' ({error})"
         ) from error
-    return TransformersPolicy.from_pretrained(Path(name).expanduser() if Path(name).expanduser().exists() else name)
+    return TransformersPolicy.from_pretrained(name)

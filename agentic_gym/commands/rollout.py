@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from agentic_gym.commands.environments import make_env
-from agentic_gym.commands.policies import load_policy
+from agentic_gym.commands.policies import open_policy
 from agentic_gym.episodes import Episode
 from agentic_gym.policies import Policy, Sampling
 from agentic_gym.trainers.evaluation import by_level, summarise
@@ -35,6 +35,8 @@ def run(
     append: bool = False,
     settings: Annotated[tuple[str, ...], tyro.conf.arg(name="with", metavar="NAME=VALUE")] = (),
     seed: int = 0,
+    url: str = "http://localhost:8000/v1",
+    model: str | None = None,
     temperature: float = 1.0,
     max_tokens: int = 512,
     budget: int | None = None,
@@ -46,12 +48,14 @@ def run(
 
     Args:
         env: a Gymnasium id, or module:id.
-        policy: random, scripted (the environment's expert), or a model: a directory, a .gguf file or a hub id.
+        policy: random, scripted (the environment's expert), server, or a model: a directory, a .gguf file or a hub id.
         episodes: how many; tasks are drawn without repetition until all were played.
         out: the JSONL file to write; without one only the figures are shown.
         append: continue the file if it exists.
         settings: constructor arguments of the environment.
         seed: of the policy and the environments.
+        url: of the OpenAI-compatible server, for the policy server; the variable OPENAI_API_KEY holds its key if it wants one.
+        model: its name at the server.
         temperature: of a model's sampling; 0 is greedy.
         max_tokens: most tokens of a model's turn.
         budget: at most so many tool calls an episode.
@@ -72,14 +76,14 @@ def run(
             made = ToolFree(made, active=True)
         return RoleLabels(made) if roles else made
 
+    console = Console(stderr=True)
     with EnvPool(make) as pool:
         first = make()
         pool.give_back(first)
-        agent = load_policy(policy, first, seed=seed)
         requests = _requests(first, episodes, seed)
         sampling = Sampling(temperature=temperature, max_tokens=max_tokens)
-        console = Console(stderr=True)
-        played = _play(agent, pool, requests, sampling, parallel, out, console)
+        with open_policy(policy, first, seed=seed, url=url, model=model) as agent:
+            played = _play(agent, pool, requests, sampling, parallel, out, console)
     _report(Console(), played)
     if out is not None:
         console.print(f"episodes in {out}; read them with: agentic-gym view {out}", markup=False, soft_wrap=True)

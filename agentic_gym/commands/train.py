@@ -11,7 +11,7 @@ from rich.console import Console
 EXAMPLE = "agentic-gym train config.yaml --optimizer.lr 2e-6 --output runs/mine"
 
 
-def main(arguments: Sequence[str], prog: str) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Train a model: a YAML file (optional), then flags that override it. A run found in --output is resumed.
 
     The flags are the fields of ``TrainConfig``; a YAML file holds the same names, nested.
@@ -23,7 +23,7 @@ def main(arguments: Sequence[str], prog: str) -> int:
     if flags and not flags[0].startswith("-"):
         file = Path(flags.pop(0))
     description = f"{inspect.cleandoc(main.__doc__ or '')}\n\nExample: {EXAMPLE}"
-    config = load_config(TrainConfig, file, flags, prog=prog, description=description)
+    config = load_config(TrainConfig, file, flags, prog="agentic-gym train", description=description)
     try:
         from agentic_gym.trainers.launch import launch
     except ImportError as error:

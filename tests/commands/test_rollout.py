@@ -6,6 +6,7 @@ import pytest
 
 from agentic_gym.cli import main
 from agentic_gym.wrappers import RecordEpisodes
+from tests.policies.fake_server import chat, serving
 
 
 def played(path: Path, *flags: str) -> list[tuple[str, list[str]]]:
@@ -61,3 +62,21 @@ def test_an_environment_without_an_expert(capsys: pytest.CaptureFixture[str]) ->
 def test_a_model_that_is_no_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rollout", "MathTools", "--policy", str(tmp_path)]) == 1
     assert str(tmp_path) in capsys.readouterr().err
+
+
+def test_a_server(tmp_path: Path) -> None:
+    path = tmp_path / "e.jsonl"
+    with serving() as server:
+        server.answer = lambda *_: chat("<answer>1</answer>")
+        flags = ["--policy", "server", "--url", server.url, "--model", "m", "--episodes", "3", "--out", str(path)]
+        assert main(["rollout", "MathTools", *flags]) == 0
+        assert {request["model"] for request in server.requests} == {"m"}
+    assert [[step.action for step in e.steps] for e in RecordEpisodes.load(path)] == [["<answer>1</answer>"]] * 3
+
+
+def test_no_server_is_one_clear_line(capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ["--policy", "server", "--url", "http://127.0.0.1:9/v1", "--model", "m", "--episodes", "2"]
+    assert main(["rollout", "MathTools", *flags]) == 1
+    err = capsys.readouterr().err
+    assert "http://127.0.0.1:9" in err
+    assert "Traceback" not in err

