@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import dataclasses
+import types
 import typing
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -117,6 +118,7 @@ def _converter() -> Any:
     converter.register_unstructure_hook(tuple, list)
     converter.register_structure_hook_func(lambda kind: _origin(kind) is tuple, _tuple_hook(converter))
     converter.register_structure_hook_func(lambda kind: _origin(kind) is Literal, _literal)
+    converter.register_structure_hook_func(_is_scalar_union, _scalar)
     return converter
 
 
@@ -138,6 +140,19 @@ def _tuple_hook(converter: Any) -> Any:
         return tuple(converter.structure(item, each) for item, each in zip(value, kinds))
 
     return structure
+
+
+def _is_scalar_union(kind: Any) -> bool:
+    """Whether ``kind`` is a union such as ``int | float | bool | str | None``; ``int | None`` alone cattrs can read."""
+    kinds = set(typing.get_args(kind)) - {type(None)}
+    return _origin(kind) in (typing.Union, types.UnionType) and len(kinds) > 1 and kinds <= {int, float, bool, str}
+
+
+def _scalar(value: Any, kind: Any) -> Any:
+    """A value that already is of one of the types stays as it is."""
+    if value is not None and not isinstance(value, tuple(t for t in typing.get_args(kind) if t is not type(None))):
+        raise TypeError(f"needs a single value, got {value!r}")
+    return value
 
 
 def _int(value: Any, _: Any) -> int:
