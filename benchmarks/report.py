@@ -64,7 +64,8 @@ def _picture(path: Path, rows: Sequence[Row]) -> bool:
     from matplotlib import pyplot
 
     figure, axis = pyplot.subplots(figsize=(6, 4.5))
-    for (policy, method), colour in zip(sorted({(r["policy"], r["method"]) for r in rows}), pyplot.cm.tab10.colors * 9):
+    for number, (policy, method) in enumerate(sorted({(r["policy"], r["method"]) for r in rows})):
+        colour = f"C{number}"
         mine = [r for r in rows if (r["policy"], r["method"]) == (policy, method)]
         axis.scatter(
             [r["calls"] for r in mine], [100 * r["success"] for r in mine], color=colour, label=f"{policy}, {method}"

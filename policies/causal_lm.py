@@ -84,8 +84,8 @@ def _logit_scale(config: Any) -> float:
 def _load_tokenizer(source: str | Path) -> Any:
     """The tokenizer that was saved.
 
-    For a model type with a tokenizer class of its own ``AutoTokenizer`` takes that class and with it another way of splitting text,
-    even where the saved configuration names the generic one.
+    For a model type with a tokenizer class of its own ``AutoTokenizer`` takes that class, and with it another way of splitting
+    text, even where the saved configuration names the generic one.
     """
     from transformers import AutoTokenizer, PreTrainedTokenizerFast
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import gymnasium as gym
 import torch
@@ -68,7 +69,8 @@ def load_policy(config: TrainConfig) -> TransformersPolicy:
 
 def make_env(config: EnvConfig) -> gym.Env[str, str]:
     """One environment with the wrappers that ``config`` names; forced tool-free episodes are always possible."""
-    env: gym.Env[str, str] = gym.make(config.id, **config.kwargs)
+    arguments: dict[str, Any] = dict(config.kwargs)
+    env: gym.Env[str, str] = gym.make(config.id, **arguments)
     if config.tool_budget is not None:
         env = ToolBudget(env, config.tool_budget)
     if isinstance(env.unwrapped, TextEnv) and env.unwrapped.tools:
