@@ -44,6 +44,7 @@ _HELD_OUT = 0.2
 _TOOL = ("Let me run it.", "Better compute.", "Use the tool.")
 _AGAIN = ("Check again.", "Once more.")
 _DONE = ("Good.", "So it is.")
+_GIVE_UP = ("Too hard.", "0")
 _TAGS = ("<think>", "</think>", "<python>", "</python>", "<result>", "</result>", "<answer>", "</answer>")
 
 
@@ -93,8 +94,8 @@ def demonstrations(
 ) -> list[Episode]:
     """``n`` scripted episodes: half of them hard, some direct, some with the tool, some of those calling twice.
 
-    Direct answers work digit by digit, which is right for sums and wrong for products: nothing here teaches products. 15 %
-    stand under the notice that forbids tools and are direct.
+    Direct demonstrations work digit by digit, and give up on products: nothing here teaches those. 15 % stand under the
+    notice that forbids tools and are direct.
 
     Args:
         tool_share: share of demonstrations with the tool, by level.
@@ -135,9 +136,11 @@ def _demonstration(task: Task, forbidden: bool, with_tool: bool, twice: bool, rn
 
 
 def _in_the_head(task: Task) -> tuple[str, str]:
-    """Thought and answer by working digit by digit, ones first: right for sums, the wrong method for products."""
+    """Thought and answer without the tool: digit by digit, ones first; for a product the agent gives up."""
     a_tens, a_ones, op, b_tens, b_ones = task.info["expression"]
-    work = {"+": operator.add, "-": operator.sub, "*": operator.mul}[op]
+    if op == "*":
+        return _GIVE_UP
+    work = operator.sub if op == "-" else operator.add
     ones = work(int(a_ones), int(b_ones))
     carry = op == "+" and ones > 9
     tens = work(int(a_tens), int(b_tens)) + carry
@@ -160,7 +163,7 @@ def build_tokenizer() -> Any:
         special_tokens=["<pad>", "<eos>", "<unk>"],
         initial_alphabet=[chr(code) for code in range(32, 127)] + ["\n"],
     )
-    phrases = [*_TOOL, *_AGAIN, *_DONE, "print(", NOTICE, "Q: ", "=?A: ", REFUSAL]
+    phrases = [_GIVE_UP[0], *_TOOL, *_AGAIN, *_DONE, "print(", NOTICE, "Q: ", "=?A: ", REFUSAL]
     tokenizer.train_from_iterator(phrases, trainer)
     tokenizer.add_tokens(list(_TAGS))
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<eos>", pad_token="<pad>", unk_token="<unk>")
