@@ -92,7 +92,7 @@ def _held_out(text: str) -> bool:
 def demonstrations(
     tasks: TaskSet, n: int, *, seed: int = 0, tool_share: Sequence[float] = (0.5, 0.5, 0.6), twice: float = 0.3
 ) -> list[Episode]:
-    """``n`` scripted episodes: half of them hard, some direct, some with the tool, some of those calling twice.
+    """``n`` scripted episodes: four in ten of them hard, some direct, some with the tool, some of those calling twice.
 
     Direct demonstrations work digit by digit, and give up on products: nothing here teaches those. 15 % stand under the
     notice that forbids tools and are direct.
@@ -103,7 +103,7 @@ def demonstrations(
     """
     rng = np.random.default_rng((seed, 7))
     pools = {level: [task for task in tasks if task.level == level] for level in LEVELS}
-    shares = dict(zip(LEVELS, (0.3, 0.2, 0.5)))
+    shares = dict(zip(LEVELS, (0.3, 0.3, 0.4)))
     episodes = []
     for level in rng.choice(list(shares), size=n, p=list(shares.values())).tolist():
         task = pools[level][int(rng.integers(len(pools[level])))]
