@@ -2,11 +2,14 @@
 
 - ``load_config``: file, then overrides, into a dataclass; a mistyped key is an error that names the nearest right one.
 - ``from_mapping``, ``to_yaml``: the two directions between plain data and a dataclass.
+- ``parse_yaml``: YAML text as plain data.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
+import re
 import types
 import typing
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +18,7 @@ from typing import Any, Literal, TypeVar
 
 from agentic_gym.tasks import near
 
-__all__ = ["ConfigError", "from_mapping", "load_config", "to_yaml"]
+__all__ = ["ConfigError", "from_mapping", "load_config", "parse_yaml", "to_yaml"]
 
 T = TypeVar("T")
 
@@ -68,8 +71,6 @@ def load_config(
 def from_mapping(cls: type[T], data: Mapping[str, Any], *, where: str = "") -> T:
     """Build a ``cls`` from plain data, strictly: no unknown keys, no silent conversion of types.
 
-    Numbers in a form that YAML reads as text (``1e-4``) are accepted for floats.
-
     Raises:
         ConfigError: with one line a problem, each beginning with ``where``.
     """
@@ -88,18 +89,43 @@ def to_yaml(config: Any) -> str:
     """A dataclass as YAML text that ``load_config`` reads back equal."""
     import yaml
 
-    text: str = yaml.safe_dump(_converter().unstructure(config), sort_keys=False, allow_unicode=True)
+    text: str = yaml.dump(
+        _converter().unstructure(config), Dumper=_yaml_classes()[1], sort_keys=False, allow_unicode=True
+    )
     return text
 
 
-def _read_yaml(path: Path) -> Mapping[str, Any]:
+def parse_yaml(text: str) -> Any:
+    """YAML text as plain data; ``1e-4`` is a number, as in YAML 1.2.
+
+    Raises:
+        ConfigError: not YAML, or a tag that is not plain data.
+    """
     import yaml
 
-    text = path.read_text(encoding="utf-8")
     try:
-        data = yaml.safe_load(text)
+        return yaml.load(text, Loader=_yaml_classes()[0])  # a SafeLoader
     except yaml.YAMLError as error:
-        raise ConfigError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
+        raise ConfigError(f"not valid YAML: {' '.join(str(error).split())}") from error
+
+
+@functools.cache
+def _yaml_classes() -> tuple[Any, Any]:
+    """A safe loader and dumper that know numbers such as 1e-4 and 1.5e3, which PyYAML takes for text."""
+    import yaml
+
+    exponent = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)[eE][-+]?[0-9]+$")
+    kinds: list[Any] = [type("Loader", (yaml.SafeLoader,), {}), type("Dumper", (yaml.SafeDumper,), {})]
+    for kind in kinds:
+        kind.add_implicit_resolver("tag:yaml.org,2002:float", exponent, list("-+.0123456789"))
+    return kinds[0], kinds[1]
+
+
+def _read_yaml(path: Path) -> Mapping[str, Any]:
+    try:
+        data = parse_yaml(path.read_text(encoding="utf-8"))
+    except ConfigError as error:
+        raise ConfigError(f"{path} is {error}") from error
     if data is None:
         return {}
     if not isinstance(data, dict):
@@ -119,6 +145,7 @@ def _converter() -> Any:
     converter.register_structure_hook_func(lambda kind: _origin(kind) is tuple, _tuple_hook(converter))
     converter.register_structure_hook_func(lambda kind: _origin(kind) is Literal, _literal)
     converter.register_structure_hook_func(_is_scalar_union, _scalar)
+    converter.register_structure_hook_factory(lambda kind: _origin(kind) is dict, _dict_factory)
     return converter
 
 
@@ -142,19 +169,6 @@ def _tuple_hook(converter: Any) -> Any:
     return structure
 
 
-def _is_scalar_union(kind: Any) -> bool:
-    """Whether ``kind`` is a union such as ``int | float | bool | str | None``; ``int | None`` alone cattrs can read."""
-    kinds = set(typing.get_args(kind)) - {type(None)}
-    return _origin(kind) in (typing.Union, types.UnionType) and len(kinds) > 1 and kinds <= {int, float, bool, str}
-
-
-def _scalar(value: Any, kind: Any) -> Any:
-    """A value that already is of one of the types stays as it is."""
-    if value is not None and not isinstance(value, tuple(t for t in typing.get_args(kind) if t is not type(None))):
-        raise TypeError(f"needs a single value, got {value!r}")
-    return value
-
-
 def _int(value: Any, _: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"needs a whole number, got {value!r}")
@@ -162,12 +176,9 @@ def _int(value: Any, _: Any) -> int:
 
 
 def _float(value: Any, _: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise TypeError(f"needs a number, got {value!r}")
-    try:
-        return float(value)
-    except ValueError:
-        raise TypeError(f"needs a number, got {value!r}") from None
+    return float(value)
 
 
 def _bool(value: Any, _: Any) -> bool:
@@ -180,6 +191,36 @@ def _str(value: Any, _: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"needs a text, got {value!r}: write it in quotes")
     return value
+
+
+def _dict_factory(kind: Any, converter: Any) -> Any:
+    structure = converter.gen_structure_mapping(kind)
+
+    def checked(value: Any, kind: Any) -> Any:
+        if not isinstance(value, dict):
+            raise TypeError(f"needs keys and values, got {value!r}")
+        return structure(value, kind)
+
+    return checked
+
+
+_SCALARS = (int, float, bool, str, type(None))
+
+
+def _is_scalar_union(kind: Any) -> bool:
+    """``int | float | str`` and the like; cattrs itself reads ``int | None``."""
+    members = typing.get_args(kind) if _origin(kind) in (typing.Union, types.UnionType) else ()
+    return len(members) > 2 and all(member in _SCALARS for member in members)
+
+
+def _scalar(value: Any, kind: Any) -> Any:
+    members = typing.get_args(kind)
+    if type(value) in members:
+        return value
+    if type(value) is int and float in members:
+        return float(value)
+    names = ", ".join("null" if member is type(None) else member.__name__ for member in members)
+    raise TypeError(f"needs one of {names}; got {value!r}")
 
 
 def _literal(value: Any, kind: Any) -> Any:

@@ -6,7 +6,12 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
+import hypothesis
 import pytest
+
+# A busy machine is no failure; what must be fast has a test of its own.
+hypothesis.settings.register_profile("patient", deadline=None)
+hypothesis.settings.load_profile("patient")
 
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 

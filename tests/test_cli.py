@@ -51,7 +51,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["check", "zzzz"], 1, "`agentic-gym list` shows all"),
         (["check", "MathTools", "--with", "levls=[0]"], 1, "takes no argument 'levls'. Did you mean 'levels'?"),
         (["check", "MathTools", "--with", "levels"], 1, "'levels' is no assignment: write NAME=VALUE"),
-        (["check", "MathTools", "--with", "levels=[0"], 1, "the value of 'levels=[0' cannot be read"),
+        (["check", "MathTools", "--with", "levels=[0"], 1, "the value of 'levels=[0' is not valid YAML"),
         (["check", "MathTools", "--with", "levels=[77]"], 1, "has a level in [77]; it has [0, 1, 2, 3, 4, 5]"),
         (["view", "no/such/file.jsonl"], 1, "no/such/file.jsonl"),
         (["rollout", "MathTools", "--episodes", "0"], 1, "must be at least 1, got 0"),

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_gym.configs import ConfigError, from_mapping, load_config, to_yaml
+from agentic_gym.configs import ConfigError, from_mapping, load_config, parse_yaml, to_yaml
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Config:
     out: Path = Path("runs")
     seed: int | None = None
     sampling: Sampling = field(default_factory=Sampling)
-    extra: dict[str, float] = field(default_factory=dict)
+    extra: dict[str, int | float | bool | str | None] = field(default_factory=dict)
 
 
 def written(tmp_path: Path, text: str) -> Path:
@@ -72,6 +72,8 @@ def test_defaults_file_and_flags_in_this_order(tmp_path: Path) -> None:
         ("algorithm: ppo", "algorithm: needs one of 'grpo', 'eapo'; got 'ppo'"),
         ("sampling: {temperature: -1}", "sampling: temperature must be at least 0, got -1"),
         ("sampling: 3", "sampling"),
+        ("extra: {a: [1]}", "extra[a]: needs one of int, float, bool, str, null; got [1]"),
+        ("extra: 3", "extra: needs keys and values, got 3"),
         ("- 1", "must hold keys and values"),
         ("a: [", "is not valid YAML"),
         ("a: !!python/object:os.system x", "is not valid YAML"),
@@ -90,6 +92,12 @@ def test_all_problems_are_told_at_once() -> None:
     with pytest.raises(ConfigError) as caught:
         from_mapping(Config, {"stpes": 1, "lr": "x", "sampling": {"top_q": 1}})
     assert len(str(caught.value).splitlines()) == 3
+
+
+@pytest.mark.parametrize("text", ["1e-4", "1E5", "-2e+3", "1.5e-3", "1.0e4"])
+def test_exponents_are_numbers(text: str) -> None:
+    assert parse_yaml(text) == float(text)
+    assert parse_yaml(f"'{text}'") == text
 
 
 def test_a_missing_key_is_named() -> None:
@@ -126,10 +134,12 @@ def test_a_wrong_flag_names_the_right_one(flags: list[str], hint: str, capsys: p
         Config, model=st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=9), lr=st.floats(0, 1),
         steps=st.integers(), resume=st.booleans(), algorithm=st.sampled_from(["grpo", "eapo"]),
         levels=st.lists(st.integers()).map(tuple), seed=st.none() | st.integers(),
-        sampling=st.builds(Sampling, temperature=st.floats(0, 2)), extra=st.dictionaries(st.text("abc"), st.floats(0, 1)),
+        sampling=st.builds(Sampling, temperature=st.floats(0, 2)), extra=st.dictionaries(
+            st.text("abc"), st.none() | st.booleans() | st.integers() | st.floats(0, 1) | st.text("1e-4.+ab:", max_size=5)
+        ),
     )
 )  # fmt: skip
 def test_yaml_reads_back_equal(config: Config) -> None:
-    import yaml
-
-    assert from_mapping(Config, yaml.safe_load(to_yaml(config))) == config
+    again = from_mapping(Config, parse_yaml(to_yaml(config)))
+    assert again == config
+    assert [type(value) for value in again.extra.values()] == [type(value) for value in config.extra.values()]

@@ -11,6 +11,7 @@ import gymnasium as gym
 from gymnasium.envs.registration import load_env_creator
 
 from agentic_gym import ENVIRONMENTS
+from agentic_gym.configs import ConfigError, parse_yaml
 from agentic_gym.tasks import near
 
 __all__ = ["assignments", "make_env", "resolve_id"]
@@ -43,17 +44,15 @@ def assignments(pairs: Sequence[str]) -> dict[str, Any]:
     Raises:
         ValueError: a pair without a name or a value.
     """
-    import yaml
-
     values = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not (name.isidentifier() and equals):
             raise ValueError(f"{pair!r} is no assignment: write NAME=VALUE, for example max_turns=4")
         try:
-            values[name] = yaml.safe_load(text)
-        except yaml.YAMLError as error:
-            raise ValueError(f"the value of {pair!r} cannot be read: {' '.join(str(error).split())}") from error
+            values[name] = parse_yaml(text)
+        except ConfigError as error:
+            raise ValueError(f"the value of {pair!r} is {error}") from error
     return values
 
 
