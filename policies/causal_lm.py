@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from agentic_gym.policies.devices import default_device
 from agentic_gym.policies.kv_cache import RaggedCache
 
 __all__ = ["CausalLM", "load_model_and_tokenizer"]
@@ -118,4 +119,4 @@ def load_model_and_tokenizer(source: str | Path, *, dtype: str = "auto", device:
         raise FileNotFoundError(f"no model at {source}: give a directory with config.json, a .gguf file or a hub id")
     model = AutoModelForCausalLM.from_pretrained(source, dtype=dtype)
     tokenizer = _load_tokenizer(source)
-    return model.to(device or ("cuda" if torch.cuda.is_available() else "cpu")), tokenizer
+    return model.to(device or default_device()), tokenizer

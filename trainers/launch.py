@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
-import torch
 from rich.console import Console
 
+from agentic_gym.policies.devices import default_device
 from agentic_gym.policies.formats import ChatFormat, Format, InlineFormat
 from agentic_gym.policies.transformers import TransformersPolicy
 from agentic_gym.text_env import TextEnv
@@ -53,7 +53,7 @@ def launch(config: TrainConfig, console: Console | None = None) -> Path:
 
 def load_policy(config: TrainConfig) -> TransformersPolicy:
     """The model of ``config`` in its format, in float32 on a CPU and bfloat16 on CUDA unless told otherwise."""
-    device = config.device or ("cuda" if torch.cuda.is_available() else "cpu")
+    device = config.device or default_device()
     dtype = ("bfloat16" if device.startswith("cuda") else "float32") if config.dtype == "auto" else config.dtype
     policy = TransformersPolicy.from_pretrained(config.model, dtype=dtype, device=device)
     chosen: Format

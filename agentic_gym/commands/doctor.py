@@ -94,11 +94,9 @@ def _grader() -> str:
 def _device() -> str:
     if _missing(("torch",)):
         return "no torch: environments and scripted policies only"
-    import torch
+    from agentic_gym.policies.devices import describe_device
 
-    if torch.cuda.is_available():
-        return f"torch {torch.__version__}, {torch.cuda.get_device_name()}"
-    return f"torch {torch.__version__}, CPU, {torch.get_num_threads()} threads"
+    return describe_device()
 
 
 def _extras() -> Iterator[Finding]:
