@@ -68,9 +68,9 @@ class QuickstartConfig:
     """One complete run each: cold start, every arm, examination."""
     arms: tuple[str, ...] = ("grpo", "eapo")
     """Which arms of ``ARMS`` to train."""
-    sft_steps: int = 1200
+    sft_steps: int = 1400
     """Updates of the cold start, 64 demonstrations each."""
-    iterations: int = 80
+    iterations: int = 60
     """Rollout-and-update rounds of every arm."""
     examined: int = 256
     """Unseen problems of each level in the examination."""
@@ -149,7 +149,7 @@ def _cold_start(config: QuickstartConfig, seed: int, folder: Path, console: Cons
         supervised(
             policy,
             traces,
-            OptimizerConfig(lr=3e-3, schedule="cosine", warmup=50, tokens_per_micro_batch=1000),
+            OptimizerConfig(lr=4e-3, schedule="cosine", warmup=50, tokens_per_micro_batch=1000),
             steps=config.sft_steps,
             batch=64,
             seed=seed,

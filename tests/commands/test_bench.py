@@ -25,7 +25,7 @@ def test_flags_and_file(ran: list[Any], tmp_path: Path) -> None:
     assert main(["bench", "quickstart", "--short", "--config", str(path), "--iterations", "6"]) == 0
     (config,) = ran
     assert (config.short, config.seeds, config.iterations) == (True, (3, 4), 6)
-    assert dataclasses.replace(config, short=False, seeds=(0,), iterations=80) == quickstart.QuickstartConfig()
+    assert dataclasses.replace(config, short=False, seeds=(0,), iterations=60) == quickstart.QuickstartConfig()
 
 
 @pytest.mark.parametrize(
