@@ -136,7 +136,7 @@ def _cold_start(config: QuickstartConfig, seed: int, folder: Path, console: Cons
     from agentic_gym.trainers.config import OptimizerConfig
     from agentic_gym.trainers.sft import demonstration_trace, supervised
 
-    torch.set_num_threads(max(1, config.jobs))
+    torch.set_num_threads(1)  # two threads wait for each other as soon as anything else runs
     tokenizer = tiny.build_tokenizer()
     model = tiny.build_model(tokenizer, seed=seed)
     policy = TransformersPolicy(model, tokenizer, format=InlineFormat(tokenizer, tiny.TEMPLATE))
@@ -155,7 +155,6 @@ def _cold_start(config: QuickstartConfig, seed: int, folder: Path, console: Cons
             seed=seed,
             on_step=lambda step, loss: progress.update(bar, completed=step + 1, figures=f"loss {loss:.3f}"),
         )
-    torch.set_num_threads(1)
     partial = folder.with_name("start.partial")
     partial.mkdir(parents=True, exist_ok=True)
     model.save_pretrained(partial)
