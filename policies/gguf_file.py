@@ -52,7 +52,9 @@ class GGUFFile:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        if self.path.stat().st_size < 24 or self.path.open("rb").read(4) != b"GGUF":
+        with self.path.open("rb") as file:
+            start = file.read(24)
+        if len(start) < 24 or not start.startswith(b"GGUF"):
             raise self.error("it is not a GGUF file (it does not begin with the bytes 'GGUF')")
         self._bytes: NDArray[np.uint8] = np.memmap(self.path, dtype=np.uint8, mode="r")
         self._at = 4

@@ -60,7 +60,7 @@ class OpenAIServerPolicy:
         api_key, concurrency, timeout, retries, backoff: see ``ServerClient``.
 
     Log-probabilities are those that the server reports. To be those of the sampling distribution at a temperature or ``top_p``
-    other than 1, vLLM must run with ``--logprobs-mode processed_logprobs``.
+    other than 1, vLLM must run with ``--logprobs-mode processed_logprobs``. Entropies are not recorded.
 
     Where a server cuts the stop string off and does not say whether one was hit, an open block of a turn that ended
     by itself gets its closing tag back.
@@ -97,6 +97,8 @@ class OpenAIServerPolicy:
         self.format = format
         if tokenizer is not None and format is None:
             self.format = ChatFormat(tokenizer) if tokenizer.chat_template else InlineFormat(tokenizer)
+        self._end_ids = frozenset(tokenizer.all_special_ids if tokenizer is not None else ())
+        self._vocabulary = len(tokenizer) if tokenizer is not None else 0
         self.extra = dict(extra or {})
         self.client = ServerClient(
             base_url, api_key=api_key, concurrency=concurrency, timeout=timeout, retries=retries, backoff=backoff
@@ -133,8 +135,8 @@ class OpenAIServerPolicy:
         errors = [item for item in answers if isinstance(item, ServerError)]
         if errors and len(errors) == len(answers) and all(error.kind != "failed" for error in errors):
             raise errors[0]
-        for error in errors:
-            _log.warning("an episode is masked: %s", error)
+        if errors:
+            _log.warning("%d of %d requests failed, the first: %s", len(errors), len(answers), errors[0])
         return [Response("", finish="unavailable") if isinstance(item, ServerError) else item for item in answers]
 
     async def _answer(self, episode: Episode, sampling: Sampling) -> Response:
@@ -206,10 +208,6 @@ class OpenAIServerPolicy:
             ids += format.observation_ids(step.observation, ended=False)
         return ids
 
-    @property
-    def _end_ids(self) -> frozenset[int]:
-        return frozenset(self.tokenizer.all_special_ids)
-
     def _read(self, answer: Mapping[str, Any], episode: Episode, context: list[int], sampling: Sampling) -> Response:
         choice = _first_choice(answer)
         reason = choice.get("finish_reason")
@@ -236,17 +234,15 @@ class OpenAIServerPolicy:
         logprobs_field = choice.get("logprobs")
         if not isinstance(logprobs_field, dict):
             raise _BrokenAnswer("token ids without log-probabilities")
-        logprobs = [float(value) for value in _list_of(logprobs_field, "token_logprobs", (int, float))]
+        logprobs = _list_of(logprobs_field, "token_logprobs", float)
         if len(logprobs) != len(token_ids):
             raise _BrokenAnswer(f"{len(token_ids)} token ids, but {len(logprobs)} log-probabilities")
-        if not all(math.isfinite(value) for value in logprobs) or not all(
-            0 <= token < len(self.tokenizer) for token in token_ids
-        ):
+        if not all(map(math.isfinite, logprobs)) or not all(0 <= token < self._vocabulary for token in token_ids):
             raise _BrokenAnswer("a token id or log-probability is out of range")
         read = choice.get("prompt_token_ids", answer.get("prompt_token_ids"))
         if read is not None and read != prompt:
             raise _BrokenAnswer("the server read other tokens than it was sent")
-        ended = bool(token_ids) and token_ids[-1] in self._end_ids
+        ended = finish == "stop" and bool(token_ids) and token_ids[-1] in self._end_ids
         text, ends = decode_with_ends(self.tokenizer, token_ids[:-1] if ended else token_ids)
         if ended:
             ends.append(len(text))
@@ -332,11 +328,16 @@ def _text(choice: Mapping[str, Any]) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _list_of(holder: Mapping[str, Any], key: str, types: type | tuple[type, ...]) -> list[Any]:
+def _list_of(holder: Mapping[str, Any], key: str, type_: type[int] | type[float]) -> list[Any]:
+    """A list of whole numbers, or of numbers as floats."""
     values = holder.get(key)
-    if not isinstance(values, list) or not all(isinstance(v, types) and not isinstance(v, bool) for v in values):
+    allowed = (int,) if type_ is int else (int, float)
+    if not isinstance(values, list) or not all(type(value) in allowed for value in values):
         raise _BrokenAnswer(f"{key!r} is no list of numbers")
-    return values
+    try:
+        return [type_(value) for value in values]
+    except OverflowError as error:
+        raise _BrokenAnswer(f"{key!r} holds a huge number") from error
 
 
 def _lost_stop(text: str, choice: Mapping[str, Any], stop: Sequence[str]) -> str:

@@ -103,7 +103,7 @@ class ServerClient:
     def map(self, function: Callable[[T], Awaitable[R]], items: Sequence[T]) -> list[R]:
         """``function`` of every item, all at once, in order; blocks until the last is done.
 
-        Raises RuntimeError when the client is or gets closed.
+        The first exception of ``function`` ends the others. Raises RuntimeError when the client is or gets closed.
         """
         with self._lock:
             loop = self._running_loop()
@@ -198,7 +198,12 @@ class ServerClient:
 
 
 async def _all(function: Callable[[T], Awaitable[R]], items: Sequence[T]) -> list[R]:
-    return list(await asyncio.gather(*map(function, items)))
+    tasks = [asyncio.ensure_future(function(item)) for item in items]
+    try:
+        return list(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:  # after an error nothing goes on behind the caller's back
+            task.cancel()
 
 
 def _refusal(url: str, response: httpx.Response, answer: Any, content: bytes | bytearray) -> ServerError:

@@ -60,7 +60,9 @@ class Run(AbstractContextManager["Run"]):
         description = {"config": asdict(self.config), **self._context}
         (self.folder / "config.json").write_text(json.dumps(description, indent=1, default=str))
         from torch.utils.tensorboard import SummaryWriter
+        from transformers.utils.logging import disable_progress_bar
 
+        disable_progress_bar()  # its bars for every checkpoint would break up ours
         self._board = SummaryWriter(str(self.folder / "tensorboard"))
         self._progress.start()
         return self

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Collection
 from functools import lru_cache
 from pathlib import Path
@@ -21,6 +22,22 @@ from agentic_gym.tools.sandbox import Sandbox
 __all__ = ["MathTools"]
 
 _DEFAULT_TASKS_PER_LEVEL = 100
+
+
+def _needs_symbolic(tasks: TaskSet) -> bool:
+    """Whether answers that are not plain numbers go to math-verify.
+
+    Without the extra they cannot, which is refused here, once, if any task asks for more than a number.
+    """
+    if importlib.util.find_spec("math_verify") is not None:
+        return True
+    for task in tasks:
+        if not grade_math(str(task.answer), task.answer, symbolic=False).correct:
+            raise ImportError(
+                f"task {task.id!r} asks for more than a number ({task.answer!r}): grading it needs "
+                "pip install 'agentic-gym[math]'"
+            )
+    return False
 
 
 @lru_cache(maxsize=16)
@@ -76,6 +93,7 @@ class MathTools(TextEnv):
             python = _shared_tool(timeout, cache)
         else:
             python = PythonTool(sandbox=sandbox, timeout=timeout, cache=cache)
+        self._symbolic = _needs_symbolic(chosen)
         super().__init__(
             chosen, tools=[python], max_turns=max_turns, instructions=instructions, render_mode=render_mode
         )
@@ -85,7 +103,8 @@ class MathTools(TextEnv):
 
     def _act(self, action: ParsedAction) -> Transition:
         boxed = extract_boxed(action.argument)
-        grade = grade_math(action.argument if boxed is None else boxed, self.task.answer)
+        answer = action.argument if boxed is None else boxed
+        grade = grade_math(answer, self.task.answer, symbolic=self._symbolic)
         info: dict[str, Any] = {"grade": grade.status}
         text = "Right." if grade.correct else "Wrong."
         return Transition(text, float(grade.correct), terminated=True, success=grade.correct, info=info)

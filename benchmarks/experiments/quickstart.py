@@ -94,6 +94,9 @@ def run_quickstart(config: QuickstartConfig, console: Console | None = None) -> 
     """
     from agentic_gym.benchmarks.experiments.quickstart_report import write_report
 
+    from transformers.utils.logging import disable_progress_bar
+
+    disable_progress_bar()
     console = console or Console()
     if config.short:
         config = replace(config, sft_steps=min(config.sft_steps, 60), iterations=2, examined=16, force=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import operator
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,7 @@ _HELD_OUT = 0.2
 _TOOL = ("Let me run it.", "Better compute.", "Use the tool.")
 _AGAIN = ("Check again.", "Once more.")
 _DONE = ("Good.", "So it is.")
+_GIVE_UP = ("Too hard.", "0")
 _TAGS = ("<think>", "</think>", "<python>", "</python>", "<result>", "</result>", "<answer>", "</answer>")
 
 
@@ -90,10 +92,10 @@ def _held_out(text: str) -> bool:
 def demonstrations(
     tasks: TaskSet, n: int, *, seed: int = 0, tool_share: Sequence[float] = (0.5, 0.5, 0.6), twice: float = 0.3
 ) -> list[Episode]:
-    """``n`` scripted episodes: half of them hard, some direct, some with the tool, some of those calling twice.
+    """``n`` scripted episodes: four in ten of them hard, some direct, some with the tool, some of those calling twice.
 
-    Direct answers to hard problems are wrong, as they would be: nothing here teaches products. 15 % stand under the notice
-    that forbids tools and are direct.
+    Direct demonstrations work digit by digit, and give up on products: nothing here teaches those. 15 % stand under the
+    notice that forbids tools and are direct.
 
     Args:
         tool_share: share of demonstrations with the tool, by level.
@@ -101,7 +103,7 @@ def demonstrations(
     """
     rng = np.random.default_rng((seed, 7))
     pools = {level: [task for task in tasks if task.level == level] for level in LEVELS}
-    shares = dict(zip(LEVELS, (0.3, 0.2, 0.5)))
+    shares = dict(zip(LEVELS, (0.3, 0.3, 0.4)))
     episodes = []
     for level in rng.choice(list(shares), size=n, p=list(shares.values())).tolist():
         task = pools[level][int(rng.integers(len(pools[level])))]
@@ -128,29 +130,22 @@ def _demonstration(task: Task, forbidden: bool, with_tool: bool, twice: bool, rn
             act(_AGAIN, call, f"<result>{value}</result>")
         act(_DONE, f"<answer>{value}</answer>", "")
     else:
-        shown = _wrong(value, rng) if task.level == HARD else value
-        act((_in_the_head(task),), f"<answer>{shown}</answer>", "")
+        thought, answer = _in_the_head(task)
+        act((thought,), f"<answer>{answer}</answer>", "")
     return episode
 
 
-def _in_the_head(task: Task) -> str:
-    """Digit-by-digit working, ones first; for a product it is no more than a try."""
-    text = task.info["expression"]
-    (a_tens, a_ones, op, b_tens, b_ones) = text
-    ones = int(a_ones) - int(b_ones) if op == "-" else int(a_ones) + int(b_ones)
+def _in_the_head(task: Task) -> tuple[str, str]:
+    """Thought and answer without the tool: digit by digit, ones first; for a product the agent gives up."""
+    a_tens, a_ones, op, b_tens, b_ones = task.info["expression"]
     if op == "*":
-        return f"{a_ones}*{b_ones}={int(a_ones) * int(b_ones)}"
-    carry = "+1" if ones > 9 else ""
-    tens = int(a_tens) - int(b_tens) if op == "-" else int(a_tens) + int(b_tens) + (ones > 9)
-    return f"{a_ones}{op}{b_ones}={ones} {a_tens}{op}{b_tens}{carry}={tens}"
-
-
-def _wrong(value: str, rng: np.random.Generator) -> str:
-    low = 10 ** (len(value) - 1)
-    while True:
-        guess = str(int(rng.integers(low, 10 * low)))
-        if guess != value:
-            return guess
+        return _GIVE_UP
+    work = operator.sub if op == "-" else operator.add
+    ones = work(int(a_ones), int(b_ones))
+    carry = op == "+" and ones > 9
+    tens = work(int(a_tens), int(b_tens)) + carry
+    thought = f"{a_ones}{op}{b_ones}={ones} {a_tens}{op}{b_tens}{'+1' if carry else ''}={tens}"
+    return thought, f"{tens}{ones - 10 * carry}"
 
 
 def build_tokenizer() -> Any:
@@ -168,7 +163,7 @@ def build_tokenizer() -> Any:
         special_tokens=["<pad>", "<eos>", "<unk>"],
         initial_alphabet=[chr(code) for code in range(32, 127)] + ["\n"],
     )
-    phrases = [*_TOOL, *_AGAIN, *_DONE, "print(", NOTICE, "Q: ", "=?A: ", REFUSAL]
+    phrases = [_GIVE_UP[0], *_TOOL, *_AGAIN, *_DONE, "print(", NOTICE, "Q: ", "=?A: ", REFUSAL]
     tokenizer.train_from_iterator(phrases, trainer)
     tokenizer.add_tokens(list(_TAGS))
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<eos>", pad_token="<pad>", unk_token="<unk>")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import multiprocessing
-import os
 import struct
 from pathlib import Path
 from typing import Any
@@ -373,7 +372,7 @@ def smollm2(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
         file = find_smollm2()
     except ModuleNotFoundError as error:
         pytest.skip(str(error))
-    return file, convert_gguf(file, os.environ.get("AGENTIC_GYM_TEST_CACHE") or tmp_path_factory.mktemp("smollm2"))
+    return file, convert_gguf(file, tmp_path_factory.mktemp("smollm2"))
 
 
 @pytest.mark.slow

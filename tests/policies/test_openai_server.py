@@ -523,6 +523,7 @@ def test_window_given_by_the_caller(server: FakeServer, tokenizer: Any) -> None:
         {"logprobs": None},
         {"logprobs": {"token_logprobs": [None] * 19}},
         {"logprobs": {"token_logprobs": [float("nan")] * 18}},
+        {"logprobs": {"token_logprobs": [-(10**400)] * 18}},
         {"token_ids": [10**6] * 18},
         {"token_ids": [-1] * 18},
         {"prompt_token_ids": [1, 2, 3]},

@@ -291,3 +291,17 @@ def test_forked_process(server: FakeServer, client: ServerClient) -> None:
     child.join(20)
     assert child.exitcode == 0
     assert queue.get() == [{"i": 0}, {"i": 1}]
+
+
+def test_first_error_ends_the_others(server: FakeServer) -> None:
+    def answer(path: str, body: dict[str, Any]) -> Reply:
+        time.sleep(0.05 * body["i"])
+        return Reply({}, 404)
+
+    server.answer = answer
+    client = ServerClient(server.url, concurrency=1)
+    with pytest.raises(ServerError):
+        ask(client, 20)
+    time.sleep(0.3)
+    assert len(server.requests) < 5
+    client.close()

@@ -1,0 +1,155 @@
+"""Run a suite: a policy, a method, a table.
+
+Every finished batch is on disk before the next begins, and a run that is started again plays only what is missing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from agentic_gym import __version__
+from agentic_gym.benchmarks.suites import SUITES, Track
+from agentic_gym.episodes import Episode
+from agentic_gym.policies.base import Policy, Sampling
+from agentic_gym.tasks import TaskSet, near
+from agentic_gym.trainers.evaluation import by_level, summarise
+from agentic_gym.trainers.rollout import EnvPool, EpisodeRequest, rollout
+from agentic_gym.wrappers import RecordEpisodes, ToolBudget, ToolFree
+from agentic_gym.wrappers.record_episodes import append_episodes
+
+__all__ = ["METHODS", "BenchmarkConfig", "run_suite"]
+
+METHODS: Mapping[str, str] = {
+    "tir": "the agent may use its tools",
+    "base": "tools are forbidden: the model alone",
+}
+"""The two training-free rows that papers compare with."""
+
+PolicyFactory = Callable[[gym.Env[str, str]], AbstractContextManager[Policy]]
+
+
+@dataclass(frozen=True)
+class BenchmarkConfig:
+    """What to play and how."""
+
+    suite: str = "math"
+    output: Path = Path("runs/bench")
+    """Episodes, ``results.json``, ``report.md`` and the picture go here."""
+    label: str = "policy"
+    """The policy's name in the report."""
+    method: str = "tir"
+    """See ``METHODS``."""
+    limit: int | None = None
+    """At most so many tasks a track, chosen at random but always the same; None plays all."""
+    samples: int = 1
+    """Episodes a task; the report gives their mean (Pass@1)."""
+    budget: int | None = None
+    """Most tool calls an episode."""
+    sampling: Sampling = Sampling(temperature=0.6, top_p=0.95)  # noqa: RUF009  (frozen)
+    parallel: int = 32
+    """Episodes played side by side."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.suite not in SUITES:
+            raise ValueError(f"unknown suite {self.suite!r}.{near(self.suite, SUITES)} Known: {', '.join(SUITES)}")
+        if self.method not in METHODS:
+            raise ValueError(f"unknown method {self.method!r}; known: {', '.join(METHODS)}")
+        if min(self.samples, self.parallel, self.limit or 1) < 1:
+            raise ValueError("samples, parallel and limit must be at least 1")
+
+
+def run_suite(config: BenchmarkConfig, policy_for: PolicyFactory, console: Console | None = None) -> dict[str, Any]:
+    """Play the suite and write the report; returns the results as written to ``results.json``.
+
+    Args:
+        policy_for: opens the policy for an environment of a track.
+
+    Raises RuntimeError when no track has data.
+    """
+    from agentic_gym.benchmarks.report import write_report
+
+    console = console or Console(stderr=True)
+    folder = config.output / config.label.replace("/", "_") / config.method
+    folder.mkdir(parents=True, exist_ok=True)
+    results: dict[str, Any] = {
+        "version": __version__,
+        "config": json.loads(json.dumps(asdict(config), default=str)),
+        "tracks": {},
+        "left_out": {},
+    }
+    for track in SUITES[config.suite]:
+        try:
+            tasks = track.tasks()
+        except (OSError, ImportError, ValueError) as error:
+            results["left_out"][track.name] = str(error)
+            console.print(f"[yellow]{track.name} is left out:[/] {error}", highlight=False)
+            continue
+        episodes = _play_track(config, track, tasks, policy_for, folder / f"{track.name}.jsonl", console)
+        results["tracks"][track.name] = {
+            "tasks": len({episode.task_id for episode in episodes}),
+            "sha256": tasks.content_hash,
+            **asdict(summarise(episodes)),
+            "levels": {str(level): asdict(summary) for level, summary in by_level(episodes).items()},
+        }
+    if not results["tracks"]:
+        raise RuntimeError(f"no track of {config.suite} has data: {next(iter(results['left_out'].values()))}")
+    (folder / "results.json").write_text(json.dumps(results, indent=1) + "\n")
+    console.print(write_report(config.output))
+    return results
+
+
+def _play_track(
+    config: BenchmarkConfig, track: Track, tasks: TaskSet, policy_for: PolicyFactory, path: Path, console: Console
+) -> list[Episode]:
+    requests = _requests(config, tasks)
+    done = {(e.task_id, e.seed): e for e in RecordEpisodes.load(path)} if path.exists() else {}
+    missing = [request for request in requests if (request.task, request.seed) not in done]
+
+    def make() -> gym.Env[str, str]:
+        env = track.make(tasks)
+        if config.budget is not None:
+            env = ToolBudget(env, config.budget)
+        return ToolFree(env, active=config.method == "base")
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with EnvPool(make) as pool, Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        bar = progress.add_task(track.name, total=len(requests), completed=len(requests) - len(missing))
+        first = pool.take()
+        pool.give_back(first)
+        if missing:
+            with policy_for(first) as policy:
+                for start in range(0, len(missing), config.parallel):
+                    batch = rollout(
+                        policy,
+                        pool,
+                        missing[start : start + config.parallel],
+                        config.sampling,
+                        on_finished=lambda _: progress.advance(bar),
+                    )
+                    append_episodes(path, batch)
+                    done |= {(e.task_id, e.seed): e for e in batch}
+    return [done[str(request.task), request.seed] for request in requests]
+
+
+def _requests(config: BenchmarkConfig, tasks: TaskSet) -> list[EpisodeRequest]:
+    rng = np.random.default_rng(config.seed)
+    chosen = rng.permutation(len(tasks))[: config.limit].tolist()
+    seeds = rng.integers(2**32, size=(len(chosen), config.samples)).tolist()
+    return [EpisodeRequest(tasks[i].id, seed) for i, row in zip(chosen, seeds) for seed in row]
