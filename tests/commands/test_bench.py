@@ -54,7 +54,8 @@ def test_a_wrong_key_in_the_file(ran: list[Any], tmp_path: Path, capsys: pytest.
 
 def test_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench"]) == 0
-    assert all(name in capsys.readouterr().out for name in BENCHMARKS)
+    out = capsys.readouterr().out
+    assert all(name in out for name in BENCHMARKS)
     for name in BENCHMARKS:
         assert main(["bench", name, "--help"]) == 0
         assert f"usage: agentic-gym bench {name}" in capsys.readouterr().out
