@@ -54,9 +54,8 @@ def test_the_command_and_the_licence(wheel: zipfile.ZipFile) -> None:
 def test_an_unpacked_wheel_works_alone(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
     wheel.extractall(tmp_path)
     script = "import agentic_gym.wrappers, agentic_gym.policies, agentic_gym.trainers.credit; print(agentic_gym.__file__)"
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=True
-    )  # fmt: skip
+    command, environment = [sys.executable, "-c", script], {"PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.startswith(str(tmp_path))
 
 

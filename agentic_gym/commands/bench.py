@@ -33,10 +33,16 @@ BENCHMARKS: Mapping[str, Benchmark] = MappingProxyType(
             "a tiny agent learns when not to use its tool: GRPO against EAPO, minutes on a CPU",
         ),
         "arithmetic": Benchmark(
-            "agentic_gym.commands.suite", "ArithmeticSuite", "run", "generated problems of six levels, any policy; no data needed"
+            "agentic_gym.commands.suite",
+            "ArithmeticSuite",
+            "run",
+            "generated problems of six levels, any policy; no data needed",
         ),
         "math": Benchmark(
-            "agentic_gym.commands.suite", "MathSuite", "run", "arithmetic, GSM8K, MATH-500, MATH, AIME 24 and 25, any policy"
+            "agentic_gym.commands.suite",
+            "MathSuite",
+            "run",
+            "arithmetic, GSM8K, MATH-500, MATH, AIME 24 and 25, any policy",
         ),
     }
 )

@@ -25,7 +25,7 @@ def test_flags_and_file(ran: list[Any], tmp_path: Path) -> None:
     assert main(["bench", "quickstart", "--short", "--config", str(path), "--iterations", "6"]) == 0
     (config,) = ran
     assert (config.short, config.seeds, config.iterations) == (True, (3, 4), 6)
-    assert dataclasses.replace(config, short=False, seeds=(0,), iterations=60) == quickstart.QuickstartConfig()
+    assert dataclasses.replace(config, short=False, seeds=(0,), iterations=80) == quickstart.QuickstartConfig()
 
 
 @pytest.mark.parametrize(
@@ -54,8 +54,8 @@ def test_a_wrong_key_in_the_file(ran: list[Any], tmp_path: Path, capsys: pytest.
 
 def test_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench"]) == 0
-    shown = capsys.readouterr().out
-    assert all(name in shown for name in BENCHMARKS)
+    out = capsys.readouterr().out
+    assert all(name in out for name in BENCHMARKS)
     for name in BENCHMARKS:
         assert main(["bench", name, "--help"]) == 0
         assert f"usage: agentic-gym bench {name}" in capsys.readouterr().out
