@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from agentic_gym.episodes import Episode, Group
-from agentic_gym.trainers.algorithm import KINDS, FloatArray, Readings, TokenLayout, trainable
+from agentic_gym.trainers.algorithm import KINDS, FloatArray, Readings, TokenLayout, cut, trainable
 from agentic_gym.trainers.credit import arpo, eapo, gigpo, grpo, kl, reinforce_pp, scalar, triage, value
 
 __all__ = [
@@ -74,7 +74,7 @@ class BatchWhitened:
         flat = reinforce_pp.batch_advantages(
             np.concatenate(rewards), tokens if tokens.any() else np.ones_like(tokens), groups=ids, ddof=self.ddof
         )
-        return np.split(flat, np.cumsum(sizes)[:-1])
+        return cut(flat, sizes)
 
 
 @dataclass(frozen=True)
@@ -290,4 +290,4 @@ def _repeated(episodes: Sequence[Episode], advantages: Sequence[FloatArray]) -> 
 
 
 def _by_episode(episodes: Sequence[Episode], flat: FloatArray) -> list[FloatArray]:
-    return np.split(flat, np.cumsum([len(episode.steps) for episode in episodes])[:-1])
+    return cut(flat, [len(episode.steps) for episode in episodes])

@@ -1,7 +1,7 @@
 """How long credit takes for a large batch: 1,024 episodes of 10 segments, about 100,000 tokens, on one core.
 
-Times are the best of several runs; the last column divides them by ``np.sort`` of one number a token, measured in the
-same run, which takes most of the machine out of the figure.
+Times are processor time, the best of several runs; the last column divides them by ``np.sort`` of one number a token,
+measured in the same run, which takes most of the machine out of the figure.
 """
 
 from __future__ import annotations
@@ -87,12 +87,12 @@ def triage_credit(batch: Batch, group: int) -> FloatArray:
 
 
 def best_ms(work: Callable[[], object], repeats: int) -> float:
-    """Return the shortest of ``repeats`` runs, in milliseconds."""
+    """Return the shortest of ``repeats`` runs, in milliseconds of processor time."""
     times = []
     for _ in range(repeats):
-        began = time.perf_counter()
+        began = time.process_time()
         work()
-        times.append(time.perf_counter() - began)
+        times.append(time.process_time() - began)
     return 1e3 * min(times)
 
 

@@ -1,0 +1,284 @@
+"""See how credit rules differ on the same episodes: a table in the terminal and a picture of the tokens. No model needed.
+
+``agentic-gym credit runs/x/episodes.jsonl --algorithm eapo --algorithm triage:lam=0.4``
+
+- ``compare``: the credit of several algorithms on recorded groups;
+- ``table``: reward, shaped reward and advantage of every segment, as text;
+- ``picture``: every token of every episode, coloured by its advantage, one strip an algorithm, as SVG.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import escape
+
+import numpy as np
+
+from agentic_gym.episodes import Episode, Group, Step
+from agentic_gym.trainers.algorithm import FloatArray, trainable
+from agentic_gym.trainers.algorithms import ALGORITHMS, make_algorithm
+
+__all__ = ["EXAMPLE", "Comparison", "compare", "main", "parse_algorithm", "picture", "table"]
+
+EXAMPLE = "agentic-gym credit runs/train/episodes.jsonl --algorithm eapo --algorithm triage:lam=0.4"
+
+_CELL, _HEIGHT, _MARGIN, _LABEL = 7, 14, 12, 150
+_CONTEXT = "#d9d9d9"
+_KIND = {"thought": "#ffffff", "call": "#f2c14e", "answer": "#8fbf7f"}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The credit of several algorithms on the same episodes."""
+
+    episodes: list[Episode]
+    """The trainable ones, group by group."""
+    group: list[int]
+    """Which group each episode belongs to."""
+    names: list[str]
+    """As they were asked for."""
+    rewards: list[FloatArray]
+    """Shaped rewards, (episodes,) an algorithm."""
+    steps: list[list[FloatArray]]
+    """Advantage of each segment, (K,) an episode, for each algorithm."""
+    tokens: list[list[FloatArray]]
+    """Advantage of each token, (T,) an episode, for each algorithm."""
+
+
+def parse_algorithm(text: str) -> tuple[str, dict[str, Any]]:
+    """Read ``name`` or ``name:key=value,key=value``. ValueError for anything else.
+
+    >>> parse_algorithm("eapo:beta=0.5,shape_negative=true")
+    ('eapo', {'beta': 0.5, 'shape_negative': True})
+    """
+    name, _, rest = text.partition(":")
+    parameters: dict[str, Any] = {}
+    for part in filter(None, rest.split(",")):
+        key, equals, value = part.partition("=")
+        if not equals:
+            raise ValueError(f"an algorithm is written name or name:key=value,..., got {text!r}")
+        parameters[key.strip()] = _value(value.strip())
+    return name, parameters
+
+
+def _value(text: str) -> Any:
+    words = {"true": True, "false": False, "none": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def compare(groups: Sequence[Group], algorithms: Sequence[str]) -> Comparison:
+    """Give credit to ``groups`` by every algorithm (see :func:`parse_algorithm`).
+
+    Raises ValueError without a trainable episode, and for an algorithm that has to ask a model.
+    """
+    groups = [group for group in groups if group.trainable]
+    episodes = trainable(groups)
+    if not episodes:
+        raise ValueError("there is no episode to give credit to: none recorded, or all of them masked")
+    credits = []
+    for text in algorithms:
+        name, parameters = parse_algorithm(text)
+        algorithm = make_algorithm(name, **parameters)
+        if algorithm.needs_reference or algorithm.needs_values:
+            raise ValueError(f"{text} needs to ask a model about the episodes, which a file of episodes cannot answer")
+        # A dropped group has no credit to show.
+        credits.append(algorithm.replaced(dynamic_sampling=False).credit(groups))
+    return Comparison(
+        episodes,
+        [index for index, group in enumerate(groups) for _ in group.trainable],
+        list(algorithms),
+        [credit.rewards for credit in credits],
+        [credit.steps for credit in credits],
+        [credit.advantages for credit in credits],
+    )
+
+
+# The table.
+
+
+def table(comparison: Comparison, *, most: int = 64, steps: int = 12) -> str:
+    """Text with one block an episode: what happened, then a line an algorithm.
+
+    Args:
+        most: episodes shown.
+        steps: segments shown of each.
+    """
+    width = max(map(len, comparison.names))
+    lines = []
+    for i, episode in enumerate(comparison.episodes[:most]):
+        free = ", forced tool-free" if episode.tool_free else ""
+        lines.append(
+            f"group {comparison.group[i]} task {episode.task_id}: {episode.outcome}, score {episode.score:.2f}, "
+            f"reward {episode.reward:.2f}, calls {episode.tool_calls}{free}"
+        )
+        shown = episode.steps[:steps]
+        rest = " ..." if len(episode.steps) > steps else ""
+        lines.append(f"  {'segment':<{width}}  {'shaped':>7}  " + " ".join(f"{_label(s):>7}" for s in shown) + rest)
+        for name, rewards, advantages in zip(comparison.names, comparison.rewards, comparison.steps):
+            cells = " ".join(f"{value:+7.3f}" for value in advantages[i][:steps])
+            lines.append(f"  {name:<{width}}  {rewards[i]:+7.3f}  {cells}{rest}")
+    if len(comparison.episodes) > most:
+        lines.append(f"... and {len(comparison.episodes) - most} more episodes (--most shows them)")
+    return "\n".join(lines)
+
+
+def _label(step: Step) -> str:
+    """Role (where there is one) and kind of a segment, at most 7 characters."""
+    role = f"{step.role}:" if step.role is not None else ""
+    return f"{role}{step.kind or 'step'}"[:7]
+
+
+# The picture.
+
+
+def picture(comparison: Comparison, *, most: int = 24, decode: Callable[[int], str] | None = None) -> str:
+    """An SVG document: for every episode one strip an algorithm, one cell a token.
+
+    Blue is a positive advantage, red a negative one, scaled to the largest of each algorithm; grey is not trained. The narrow
+    strip on top shows what a token is (white thought, yellow call, green answer) and the role of its segment. Hovering
+    over a cell tells its advantage and, with ``decode`` (token id to text), the token. Episodes without tokens (text
+    policies) have one cell a segment.
+    """
+    chosen = comparison.episodes[:most]
+    scales = [
+        max([float(np.abs(row).max()) for row in [*tokens, *steps] if row.size] or [0.0]) or 1.0
+        for tokens, steps in zip(comparison.tokens, comparison.steps)
+    ]
+    parts: list[str] = []
+    y, widest = _MARGIN, 0
+    for i, episode in enumerate(chosen):
+        title = f"group {comparison.group[i]}  {episode.task_id}  score {episode.score:.2f}  calls {episode.tool_calls}"
+        parts.append(_text(_MARGIN, y + 10, title, bold=True))
+        y += 18
+        cells = _cells(episode, decode)
+        widest = max(widest, len(cells))
+        for x, cell in enumerate(cells):
+            parts.append(_rectangle(x, y, _HEIGHT // 2, cell.colour, cell.text))
+            if cell.mark:
+                parts.append(_text(_LABEL + x * _CELL, y - 1, cell.mark))
+        y += _HEIGHT // 2 + 2
+        for a, name in enumerate(comparison.names):
+            parts.append(_text(_MARGIN, y + 11, name[:22]))
+            values = comparison.tokens[a][i] if len(episode.trace) else comparison.steps[a][i]
+            for x, (cell, value) in enumerate(zip(cells, values)):
+                colour = _shade(float(value) / scales[a]) if cell.trained else _CONTEXT
+                parts.append(_rectangle(x, y, _HEIGHT, colour, f"{value:+.3f} {cell.text}"))
+            y += _HEIGHT + 2
+        y += 10
+    size = f'width="{_LABEL + widest * _CELL + _MARGIN}" height="{y + _MARGIN}"'
+    body = "\n".join(parts)
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="monospace" font-size="10">\n{body}\n</svg>\n'
+
+
+@dataclass(frozen=True)
+class _Cell:
+    text: str
+    colour: str
+    trained: bool
+    mark: str = ""
+
+
+def _cells(episode: Episode, decode: Callable[[int], str] | None) -> list[_Cell]:
+    if not len(episode.trace):
+        return [_Cell(step.action[:200], _KIND["thought"], True, str(step.role or "")) for step in episode.steps]
+    cells: list[_Cell] = []
+    marked: set[int] = set()
+    for step, kind, start, end in episode.trace.spans:
+        for t in range(start, end):
+            trained = kind in _KIND
+            mark = ""
+            if trained and step not in marked:
+                marked.add(step)
+                mark = str(episode.steps[step].role or step)
+            token = episode.trace.token_ids[t]
+            shown = repr(decode(token)) if decode is not None else f"token {token}"
+            logprob = f", log-probability {episode.trace.logprobs[t]:.2f}" if trained else ""
+            cells.append(_Cell(f"{shown}, {kind} of step {step}{logprob}", _KIND.get(kind, _CONTEXT), trained, mark))
+    return cells
+
+
+def _shade(share: float) -> str:
+    """White at 0, blue towards 1, red towards -1."""
+    fade = round(255 * (1.0 - min(1.0, abs(share))))
+    return f"#{fade:02x}{fade:02x}ff" if share >= 0 else f"#ff{fade:02x}{fade:02x}"
+
+
+def _rectangle(column: int, y: int, height: int, colour: str, hint: str) -> str:
+    x = _LABEL + column * _CELL
+    return (
+        f'<rect x="{x}" y="{y}" width="{_CELL - 1}" height="{height}" fill="{colour}" stroke="#999" stroke-width="0.3">'
+        f"<title>{_printable(hint)}</title></rect>"
+    )
+
+
+def _text(x: int, y: int, text: str, *, bold: bool = False) -> str:
+    weight = ' font-weight="bold"' if bold else ""
+    return f'<text x="{x}" y="{y}"{weight}>{_printable(text)}</text>'
+
+
+def _printable(text: str) -> str:
+    """Escaped, and without the characters that XML does not allow: actions are written by a model."""
+    return escape("".join(c if c.isprintable() else " " for c in text))
+
+
+# The command.
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the table and write the picture."""
+    from agentic_gym.wrappers.record_episodes import RecordEpisodes
+
+    parser = argparse.ArgumentParser(
+        prog="agentic-gym credit",
+        description="Show how credit rules differ on recorded episodes.",
+        epilog=f"Example: {EXAMPLE}. Algorithms: {', '.join(ALGORITHMS)}.",
+    )
+    parser.add_argument("episodes", type=Path, help="a JSONL file of episodes, the rows of a group next to each other")
+    parser.add_argument(
+        "--algorithm",
+        action="append",
+        metavar="NAME[:KEY=VALUE,...]",
+        help="a rule to show; may be given several times (default: grpo)",
+    )
+    parser.add_argument("--group-size", type=int, help="cut the file into groups of this size, not by task")
+    parser.add_argument("--picture", type=Path, help="where the SVG goes (default: credit.svg beside the episodes)")
+    parser.add_argument("--most", type=int, default=24, help="episodes shown (default: 24)")
+    parser.add_argument("--tokenizer", help="a tokenizer's directory or hub id, to tell tokens' text in the picture")
+    options = parser.parse_args(list(arguments))
+    episodes = RecordEpisodes.load(options.episodes)
+    if options.group_size is not None and options.group_size < 1:
+        raise ValueError(f"--group-size must be at least 1, got {options.group_size}")
+    size = options.group_size
+    groups = (
+        Group.by_task(episodes)
+        if size is None
+        else [Group(episodes[i].task_id, episodes[i : i + size]) for i in range(0, len(episodes), size)]
+    )
+    comparison = compare(groups, options.algorithm or ["grpo"])
+    target: Path = options.picture or options.episodes.with_name("credit.svg")
+    target.write_text(picture(comparison, most=options.most, decode=_decoder(options.tokenizer)), encoding="utf-8")
+    sys.stdout.write(f"{table(comparison, most=options.most)}\nPicture: {target}\n")
+    return 0
+
+
+def _decoder(source: str | None) -> Callable[[int], str] | None:
+    if source is None:
+        return None
+    try:
+        from transformers import AutoTokenizer
+    except ImportError as error:
+        raise ImportError("--tokenizer needs transformers: pip install 'agentic-gym[train]'") from error
+    tokenizer = AutoTokenizer.from_pretrained(source)
+    return lambda token: str(tokenizer.decode([token]))
