@@ -135,7 +135,12 @@ def cold_start(steps: int) -> TransformersPolicy:
 
 
 def one_step(
-    plain: bool, policy: TransformersPolicy, start: dict[str, torch.Tensor], pool: EnvPool, tasks: Sequence[str], seed: int
+    plain: bool,
+    policy: TransformersPolicy,
+    start: dict[str, torch.Tensor],
+    pool: EnvPool,
+    tasks: Sequence[str],
+    seed: int,
 ) -> Measure:
     """Play and train once from the weights ``start``."""
     policy.model.load_state_dict(start)
@@ -163,20 +168,28 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="throughput.py training", description=__doc__)
     parser.add_argument("--repeats", type=int, default=7, help="measured steps of each contestant")
     parser.add_argument("--cold-start", type=int, default=200, metavar="STEPS", help="updates on demonstrations before")
+    parser.add_argument("--model", metavar="DIR", help="start from this checkpoint of a tiny model instead")
     arguments = parser.parse_args(argv)
     torch.set_num_threads(1)
     with torch.random.fork_rng():
-        return _compare(arguments.repeats, arguments.cold_start)
+        torch.manual_seed(0)
+        if arguments.model is None:
+            policy = cold_start(arguments.cold_start)
+        else:
+            policy = TransformersPolicy.from_pretrained(arguments.model, dtype="float32", device="cpu")
+            policy.format = InlineFormat(policy.tokenizer, tiny.TEMPLATE)
+        return compare(policy, arguments.repeats)
 
 
-def _compare(repeats: int, steps: int) -> int:
-    torch.manual_seed(0)
-    policy = cold_start(steps)
+def compare(policy: TransformersPolicy, repeats: int) -> int:
+    """Let both loops take ``repeats`` steps in turn and print what they needed."""
     start = copy.deepcopy(policy.model.state_dict())
     problems = tiny.tiny_tasks("train", per_level=40)
     tasks = [task.id for task in problems][:: len(problems) // GROUPS][:GROUPS]
     results: dict[str, list[Measure]] = {"plain": [], "ours": []}
-    with EnvPool(lambda: gym.make("agentic_gym/MathTools-v0", tasks=problems, max_turns=3, instructions="", cache=True)) as pool:
+    with EnvPool(
+        lambda: gym.make("agentic_gym/MathTools-v0", tasks=problems, max_turns=3, instructions="", cache=True)
+    ) as pool:
         for seed in range(repeats + 1):
             for name, measures in results.items():
                 measure = one_step(name == "plain", policy, start, pool, tasks, seed)
@@ -187,7 +200,9 @@ def _compare(repeats: int, steps: int) -> int:
     middle = {name: {f: median(getattr(m, f) for m in measures) for f in ("speed", "tokens", "turns", "rollout", "update",
               "wall")} for name, measures in results.items()}  # fmt: skip
     for name, m in middle.items():
-        print(f"{name:8}{m['speed']:10.0f}{m['tokens']:9.0f}{m['turns']:7.2f}{m['rollout']:11.3f}{m['update']:10.3f}{m['wall']:8.2f}")
+        print(
+            f"{name:8}{m['speed']:10.0f}{m['tokens']:9.0f}{m['turns']:7.2f}{m['rollout']:11.3f}{m['update']:10.3f}{m['wall']:8.2f}"
+        )
     plain, ours = middle["plain"], middle["ours"]
     parts = {part: plain[part] / plain["tokens"] / (ours[part] / ours["tokens"]) for part in ("rollout", "update")}
     ratio = median(a.speed / b.speed for a, b in zip(results["ours"], results["plain"]))
