@@ -31,9 +31,9 @@ class Sampling:
     """Record the entropy of each sampled token's distribution."""
 
     def __post_init__(self) -> None:
-        if not self.temperature >= 0 or not 0 < self.top_p <= 1 or self.max_tokens < 1:
+        if not 0 <= self.temperature < float("inf") or not 0 < self.top_p <= 1 or self.max_tokens < 1:
             raise ValueError(
-                "sampling needs temperature >= 0, 0 < top_p <= 1 and max_tokens >= 1; got "
+                "sampling needs a finite temperature >= 0, 0 < top_p <= 1 and max_tokens >= 1; got "
                 f"{self.temperature}, {self.top_p}, {self.max_tokens}"
             )
 

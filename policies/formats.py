@@ -9,6 +9,7 @@ a control token.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -49,12 +50,15 @@ class InlineFormat:
             raise ValueError(f"the template must hold {{observation}}; got {template!r}")
         self.tokenizer, self.template, self.before, self.after = tokenizer, template, before, after
         self.end_ids: Sequence[int] = ()
+        # Base models of some families write rubbish without their first token.
+        self._start = [i for i in tokenizer.encode("")[:1] if i == tokenizer.bos_token_id]
 
     def prompt_ids(self, instructions: str, observation: str) -> list[int]:
         """Fill in the template."""
-        # Not str.format: instructions and tasks may hold braces.
-        text = self.template.replace("{instructions}", instructions).replace("{observation}", observation)
-        return encode(self.tokenizer, text)
+        # Not str.format, nor one replacement after another: instructions and tasks may hold braces.
+        values = {"{instructions}": instructions, "{observation}": observation}
+        text = re.sub(r"\{(?:instructions|observation)\}", lambda field: values[field.group()], self.template)
+        return self._start + encode(self.tokenizer, text)
 
     def observation_ids(self, observation: str, ended: bool) -> list[int]:
         """The observation with its surroundings."""
@@ -65,12 +69,17 @@ class ChatFormat:
     """The tokenizer's chat template: instructions are the system turn, observations are user turns.
 
     The template is rendered once with marks in place of the texts and cut at the marks; texts are encoded apart from the frame.
+    Decoded, a prompt and its observations are what the template renders for the whole conversation, with two exceptions:
+    thoughts of earlier turns stay, where a template (Qwen3) would take them out, since tokens are only ever appended; and
+    what the model wrote is not stripped of white space. Where a template has no system turn (Gemma) the instructions begin
+    the first user turn.
 
     Args:
         tokenizer: a Hugging Face tokenizer with a chat template.
         **template_kwargs: passed to the template (``enable_thinking=False``).
 
-    Raises ValueError when the tokenizer has no template or the template drops or reorders turns.
+    Raises ValueError when the tokenizer has no template, the template drops or reorders turns, or the tokenizer writes a text
+    differently when it stands alone.
     """
 
     def __init__(self, tokenizer: Any, **template_kwargs: Any) -> None:
@@ -80,8 +89,14 @@ class ChatFormat:
             )
         self.tokenizer = tokenizer
         self._kwargs = template_kwargs
-        self._system = self._frames(_SYSTEM, _FIRST)
+        if self._decode(encode(tokenizer, "a") + encode(tokenizer, "b")) != "ab":
+            raise ValueError(
+                f"{type(tokenizer).__name__} puts a space before every text, so a conversation cannot be built from parts: "
+                "load it with add_prefix_space=False, or serve the model and use OpenAIServerPolicy"
+            )
         self._no_system = self._frames(None, _FIRST)
+        self._system = self._system_frames()
+        self._strips = f" {_FIRST}" not in self._render([{"role": "user", "content": f" {_FIRST}"}])
         turn = self._render(
             [
                 {"role": "user", "content": _FIRST},
@@ -91,26 +106,40 @@ class ChatFormat:
         )
         tail = _after(turn, _ANSWER)
         before, after = _cut(tail, _NEXT)
-        end = tokenizer.eos_token or ""
-        # When the model wrote its own end token the frame must not repeat it.
-        self._before_ended = self._frame_ids(before[len(end) :] if end and before.startswith(end) else before)
         self._before_open = self._frame_ids(before)
         self._after = self._frame_ids(after)
-        self.end_ids: Sequence[int] = self._frame_ids(end)
+        # The token that closes a turn: the template's own (for some models not the tokenizer's end token). When the model wrote
+        # it, the frame must not repeat it.
+        closing = [token for token in self._before_open[:1] if token in _control_tokens(tokenizer)]
+        self._before_ended = self._before_open[len(closing) :]
+        self.end_ids: Sequence[int] = closing or [i for i in (tokenizer.eos_token_id,) if i is not None]
 
     def prompt_ids(self, instructions: str, observation: str) -> list[int]:
         """System turn (left out when there are no instructions), user turn, start of the model's turn."""
-        texts = [instructions, observation] if instructions else [observation]
-        frames = self._system if instructions else self._no_system
+        if instructions and self._system is not None:
+            texts, frames = [instructions, observation], self._system
+        else:
+            texts, frames = ["\n\n".join(filter(None, (instructions, observation)))], self._no_system
         ids = list(frames[0])
         for text, frame in zip(texts, frames[1:]):
-            ids += encode(self.tokenizer, text, special=False) + frame
+            ids += self._text_ids(text) + frame
         return ids
 
     def observation_ids(self, observation: str, ended: bool) -> list[int]:
         """End of the model's turn, a user turn, start of the model's next turn."""
         before = self._before_ended if ended else self._before_open
-        return before + encode(self.tokenizer, observation, special=False) + self._after
+        return before + self._text_ids(observation) + self._after
+
+    def _text_ids(self, text: str) -> list[int]:
+        return encode(self.tokenizer, text.strip() if self._strips else text)
+
+    def _system_frames(self) -> list[list[int]] | None:
+        from jinja2.exceptions import TemplateError
+
+        try:
+            return self._frames(_SYSTEM, _FIRST)
+        except TemplateError:  # "System role not supported"
+            return None
 
     def _frames(self, *marks: str | None) -> list[list[int]]:
         roles = ("system", "user")
@@ -130,14 +159,22 @@ class ChatFormat:
         return text
 
     def _frame_ids(self, text: str) -> list[int]:
-        ids: list[int] = self.tokenizer.encode(text, add_special_tokens=False)
-        return ids
+        return encode(self.tokenizer, text, special=True)
+
+    def _decode(self, ids: list[int]) -> str:
+        text: str = self.tokenizer.decode(ids, clean_up_tokenization_spaces=False)
+        return text
 
 
 def encode(tokenizer: Any, text: str, *, special: bool = False) -> list[int]:
     """Token ids of ``text`` alone; control tokens inside it are plain characters unless ``special``."""
     ids: list[int] = tokenizer.encode(text, add_special_tokens=False, split_special_tokens=not special)
     return ids
+
+
+def _control_tokens(tokenizer: Any) -> set[int]:
+    added = {i for i, token in tokenizer.added_tokens_decoder.items() if token.special}
+    return added | set(tokenizer.all_special_ids)
 
 
 def _cut(text: str, mark: str) -> tuple[str, str]:

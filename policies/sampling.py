@@ -52,7 +52,10 @@ def draw_tokens(
         entropies: also return the entropy of each distribution, in nats.
     """
     logits = logits.float()
-    logprobs = torch.log_softmax(logits if temperature in (0.0, 1.0) else logits / temperature, dim=-1)
+    if temperature not in (0.0, 1.0):
+        # From the maximum, so that a temperature near 0 gives the greedy choice and not infinity over infinity.
+        logits = (logits - logits.amax(-1, keepdim=True)) / temperature
+    logprobs = torch.log_softmax(logits, dim=-1)
     if temperature == 0.0:
         tokens = logprobs.argmax(-1)
     else:

@@ -10,6 +10,7 @@ What it does that ``model.generate`` in a turn loop does not:
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +25,7 @@ from agentic_gym.policies.causal_lm import CausalLM, load_model_and_tokenizer
 from agentic_gym.policies.formats import ChatFormat, Format, InlineFormat
 from agentic_gym.policies.kv_cache import RaggedCache
 from agentic_gym.policies.sampling import UniformStreams, draw_tokens
+from agentic_gym.policies.token_text import decode_with_ends
 
 __all__ = ["TransformersPolicy"]
 
@@ -69,11 +71,11 @@ class TransformersPolicy:
         self.tokenizer = tokenizer
         self.format: Format = format or (ChatFormat(tokenizer) if tokenizer.chat_template else InlineFormat(tokenizer))
         self.max_length = min(max_length or self.lm.max_length, self.lm.max_length)
-        self.end_ids = _end_ids(model, tokenizer)
+        self._end_ids = _end_ids(model, tokenizer)
         self._pieces: dict[int, str] = {}
         self._held: RaggedCache | None = None
         self._held_rows: dict[tuple[int, ...], int] = {}
-        self._held_version = -1
+        self._fingerprint: object = None
 
     @classmethod
     def from_pretrained(
@@ -86,12 +88,24 @@ class TransformersPolicy:
         """Free the keys and values kept from the last turn."""
         self._held, self._held_rows = None, {}
 
+    @property
+    def end_ids(self) -> frozenset[int]:
+        """Every token that ends the model's turn: the model's own, and the one that the format ends turns with."""
+        return self._end_ids.union(self.format.end_ids)
+
     def context_ids(self, episode: Episode) -> list[int]:
-        """The tokens that ``episode`` has to read before its next action."""
+        """The tokens that ``episode`` has to read before its next action.
+
+        Raises ValueError when earlier steps were taken by a policy without tokens.
+        """
         if not episode.steps:
             return self.format.prompt_ids(episode.instructions, episode.observation)
-        last = episode.trace.token_ids[-1] if len(episode.trace) else -1
-        return self.format.observation_ids(episode.last_observation, ended=last in self.end_ids)
+        if not len(episode.trace):
+            raise ValueError(
+                f"the {len(episode.steps)} steps of episode {episode.task_id!r} have no tokens: an episode begun by a text "
+                "policy cannot be continued by a token policy"
+            )
+        return self.format.observation_ids(episode.last_observation, episode.trace.token_ids[-1] in self.end_ids)
 
     @torch.inference_mode()
     def respond(self, episodes: Sequence[Episode], sampling: Sampling) -> list[Response]:
@@ -109,6 +123,7 @@ class TransformersPolicy:
             was_training = self.model.training
             self.model.eval()
             try:
+                self.lm.verify()
                 self._write([rows[i] for i in writing], [episodes[i] for i in writing], sampling)
             finally:
                 self.model.train(was_training)
@@ -148,7 +163,7 @@ class TransformersPolicy:
             step += 1
         if cache is not held:
             held.store(torch.from_numpy(batch), cache, torch.arange(len(batch)))
-        self._held, self._held_version = held, self.lm.version()
+        self._held = held
         self._held_rows = {(*histories[i], *row.context_ids, *row.token_ids): i for i, row in enumerate(rows)}
 
     def _take(
@@ -164,6 +179,7 @@ class TransformersPolicy:
         """Give each living row its token and see whether it has finished."""
         spread = entropies.tolist() if entropies is not None else None
         living = set(alive.tolist())
+        ends = self.end_ids
         for place, i in enumerate(batch.tolist()):
             if i not in living:
                 continue
@@ -174,7 +190,7 @@ class TransformersPolicy:
             if spread is not None:
                 row.entropies.append(spread[place])
             row.length += 1
-            if token in self.end_ids:
+            if token in ends:
                 row.finish = "stop"
                 continue
             piece = self._piece(token)
@@ -187,8 +203,10 @@ class TransformersPolicy:
     def _read(self, rows: list[_Row], histories: list[tuple[int, ...]]) -> tuple[RaggedCache, torch.Tensor]:
         """Feed what the rows have not read yet. Returns their cache and the last hidden states (B, d)."""
         device = self.lm.device
-        if self._held_version != self.lm.version():
+        fingerprint = self.lm.fingerprint()
+        if fingerprint != self._fingerprint:
             self.forget()
+            self._fingerprint = fingerprint
         # Rows with equal tokens (a group's prompts, branches of one episode) are read once.
         unique: dict[tuple[int, ...], int] = {}
         place = [unique.setdefault((*h, *row.context_ids), len(unique)) for h, row in zip(histories, rows)]
@@ -201,7 +219,9 @@ class TransformersPolicy:
         fresh = [text[start:] for text, start in zip(unique, starts)]
         width = max(map(len, fresh))
         positions = torch.tensor(starts)[:, None] + torch.arange(width)[None]
-        capacity = max(max(row.length + row.limit for row in rows), int(positions.max()) + 1)
+        capacity = max(row.length + row.limit for row in rows)
+        # Where a row is padded its positions may pass the end; nothing true is ever written to the last column here.
+        positions = positions.clamp_max(capacity - 1)
         if self._held is not None and max(kept) >= 0:
             # A row that is not kept starts at column 0 and overwrites whatever it is given.
             cache = self._held.select(torch.tensor(kept, device=device).clamp_min(0), capacity)
@@ -229,13 +249,15 @@ class TransformersPolicy:
     def spell(self, token_ids: Sequence[int]) -> tuple[str, list[int]]:
         """The text of sampled tokens (an end token at the end has none), and how many characters end with each token."""
         shown = list(token_ids)
-        while shown and shown[-1] in self.end_ids:
+        stops = self.end_ids
+        while shown and shown[-1] in stops:
             shown.pop()
         text = self._decode(shown)
-        ends = [int(end) for end in np.cumsum([len(self._piece(token)) for token in shown])]
-        if (ends[-1] if ends else 0) != len(text):
-            # A character may be spread over several tokens: ask for the length of every prefix.
-            ends = [len(self._decode(shown[: i + 1])) for i in range(len(shown))]
+        pieces = [self._piece(token) for token in shown]
+        if "".join(pieces) == text:
+            ends = list(itertools.accumulate(map(len, pieces)))
+        else:  # a character is spread over several tokens, or a token is written differently at the start of a text
+            ends = decode_with_ends(self.tokenizer, shown)[1]
         return text, ends + [len(text)] * (len(token_ids) - len(shown))
 
     def _decode(self, token_ids: list[int]) -> str:

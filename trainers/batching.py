@@ -67,23 +67,24 @@ def mini_batches(n_rows: int, parts: int, rng: np.random.Generator) -> list[NDAr
 
 def micro_batches(rows: Sequence[TrainRow], max_tokens: int, device: torch.device) -> Iterator[MicroBatch]:
     """Cut ``rows`` into micro-batches of at most ``max_tokens`` padded tokens (a longer row comes alone)."""
-    order = sorted(range(len(rows)), key=lambda i: -len(rows[i].token_ids))
+    for chosen in _cut([len(row.token_ids) for row in rows], max_tokens):
+        yield _collate([rows[i] for i in chosen], np.array(chosen, dtype=np.int64), device)
+
+
+def _cut(lengths: Sequence[int], max_tokens: int) -> Iterator[list[int]]:
+    order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
     start = 0
     while start < len(order):
-        longest = len(rows[order[start]].token_ids)
-        size = max(1, max_tokens // max(longest, 1))
-        chosen = order[start : start + size]
+        size = max(1, max_tokens // max(lengths[order[start]], 1))
+        yield order[start : start + size]
         start += size
-        yield _collate([rows[i] for i in chosen], np.array(chosen, dtype=np.int64), device)
 
 
 def padding_share(rows: Sequence[TrainRow], max_tokens: int) -> float:
     """The share of forwarded positions that is padding, in [0, 1)."""
-    real = padded = 0
-    for batch in micro_batches(rows, max_tokens, torch.device("cpu")):
-        padded += batch.token_ids.numel()
-    real = sum(len(row.token_ids) for row in rows)
-    return 1.0 - real / padded if padded else 0.0
+    lengths = [len(row.token_ids) for row in rows]
+    padded = sum(len(chosen) * lengths[chosen[0]] for chosen in _cut(lengths, max_tokens))
+    return 1.0 - sum(lengths) / padded if padded else 0.0
 
 
 def _collate(rows: Sequence[TrainRow], source: NDArray[np.int64], device: torch.device) -> MicroBatch:

@@ -56,8 +56,10 @@ class Checkpoints:
             (partial / "state.json").write_text(json.dumps({"step": step, **state}, indent=1))
             shutil.rmtree(target, ignore_errors=True)
             os.replace(partial, target)
-        except Exception as error:
+        except BaseException as error:
             shutil.rmtree(partial, ignore_errors=True)
+            if not isinstance(error, Exception):
+                raise  # Ctrl-C
             last = self.latest()
             where = f"the last checkpoint, {last}, is intact" if last else "there is no earlier checkpoint"
             raise CheckpointError(f"cannot write {target}: {error}. Free space or fix the path; {where}") from error

@@ -76,6 +76,8 @@ def train(
 
 def choose_tasks(tasks: Sequence[str], n: int, iteration: int, seed: int) -> list[str]:
     """The ``n`` tasks of an iteration: every pass over ``tasks`` is in a new order, none is left out."""
+    if not tasks:
+        raise ValueError("there is no task to train on")
     orders: dict[int, np.ndarray] = {}
     chosen = []
     for position in range(iteration * n, iteration * n + n):

@@ -6,6 +6,8 @@ the reason, and its environment is thrown away.
 
 from __future__ import annotations
 
+import contextlib
+import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -60,9 +62,14 @@ class EnvPool:
         """An idle environment, or a new one."""
         return self._idle.pop() if self._idle else self.env_fn()
 
-    def give_back(self, env: TextEnvironment) -> None:
-        """Keep ``env`` for the next episode."""
-        self._idle.append(env)
+    def give_back(self, env: TextEnvironment, *, usable: bool = True) -> None:
+        """Keep ``env`` for the next episode; close it when something went wrong in it."""
+        if usable:
+            self._idle.append(env)
+        else:
+            # It is broken already: that it cannot even be closed must not hide what happened, nor keep others open.
+            with contextlib.suppress(Exception):
+                env.close()
 
     def map(self, function: Callable[..., Any], *columns: Sequence[Any], blocking: bool) -> list[Any]:
         """``function`` over rows, in threads where its steps block."""
@@ -114,11 +121,16 @@ def rollout(
     ``on_finished`` is called with each episode as it ends. What the policy raises is the caller's; what an environment raises
     masks its episode.
     """
-    envs: list[TextEnvironment | None] = [pool.take() for _ in requests]
-    blocking = any(getattr(env.unwrapped, "blocking", False) for env in envs if env is not None)
-    episodes: list[Episode] = pool.map(reset_episode, envs, requests, blocking=False)
-    active = [i for i, episode in enumerate(episodes) if not episode.done]
+    envs: list[TextEnvironment] = []
+    episodes: list[Episode] = []
     try:
+        for request in requests:
+            envs.append(pool.take())
+            episodes.append(reset_episode(envs[-1], request))
+            if on_finished is not None and episodes[-1].done:
+                on_finished(episodes[-1])
+        blocking = any(getattr(env.unwrapped, "blocking", False) for env in envs)
+        active = [i for i, episode in enumerate(episodes) if not episode.done]
         while active:
             responses = policy.respond([episodes[i] for i in active], sampling)
             rows = [(envs[i], episodes[i], response) for i, response in zip(active, responses, strict=True)]
@@ -129,13 +141,9 @@ def rollout(
                         on_finished(episodes[i])
             active = [i for i in active if not episodes[i].done]
     finally:
-        for env, episode in zip(envs, episodes):
-            if env is None:
-                continue
-            if episode.error is None and episode.done:
-                pool.give_back(env)
-            else:
-                env.close()
+        for i, env in enumerate(envs):
+            usable = i < len(episodes) and episodes[i].error is None and episodes[i].done
+            pool.give_back(env, usable=usable)
     return episodes
 
 
@@ -183,6 +191,8 @@ def step_episode(env: TextEnvironment, episode: Episode, response: Response) -> 
         return
     try:
         observation, reward, terminated, truncated, info = env.step(response.text)
+        if not isinstance(observation, str) or not math.isfinite(reward):
+            raise TypeError(f"a step gives a text and a finite reward, got {observation!r:.80} and {reward!r}")
     except Exception as error:
         episode.mask(f"step failed: {type(error).__name__}: {error}")
         return

@@ -119,13 +119,18 @@ class Run(AbstractContextManager["Run"]):
     def metrics(self) -> list[dict[str, float]]:
         """All metrics so far, one dict an iteration."""
         path = self.folder / "metrics.jsonl"
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        if not path.exists():
+            return []
+        # A line that an interruption or a full disk cut short has no end.
+        return [json.loads(line) for line in path.read_text().splitlines(keepends=True) if line.endswith("}\n")]
 
     def _truncate(self, step: int) -> None:
         """Drop what was logged after the checkpoint: those iterations are run again."""
         rows = [row for row in self.metrics() if row["iteration"] < step]
         kept = sum(int(row.get("rollout/episodes", 0)) for row in rows)
-        (self.folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        partial = self.folder / "metrics.partial"
+        partial.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        partial.replace(self.folder / "metrics.jsonl")
         episodes = self.folder / "episodes.jsonl"
         if episodes.exists():
             partial = episodes.with_suffix(".partial")

@@ -64,12 +64,12 @@ def supervised(
     optimizer = make_optimizer(model, config)
     order: list[int] = []
     losses = []
-    model.train()
+    model.eval()  # no dropout, see Updater
     for step in range(steps):
         while len(order) < batch:
             order += rng.permutation(len(rows)).tolist()
         chosen, order = [rows[i] for i in order[:batch]], order[batch:]
-        total = sum(int(row.loss_mask[1:].sum()) for row in chosen)
+        total = max(1, sum(int(row.loss_mask[1:].sum()) for row in chosen))
         loss_sum = 0.0
         optimizer.zero_grad(set_to_none=True)
         for micro in micro_batches(chosen, config.tokens_per_micro_batch, policy.lm.device):
@@ -81,7 +81,7 @@ def supervised(
                 )
             loss.backward()  # type: ignore[no-untyped-call]
             loss_sum += float(loss.detach())
-        clipped_step(model, optimizer, config, step, steps)
+        clipped_step(optimizer, config, step, steps)
         losses.append(loss_sum)
         if on_step is not None:
             on_step(step, loss_sum)

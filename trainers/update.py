@@ -67,7 +67,8 @@ class Updater:
         rows = [row for row in rows if row.loss_mask[1:].any()]
         if not rows:
             return {}
-        self.lm.model.train()
+        # Without dropout: the sampler and the trainer are one function, and no global random number is drawn.
+        self.lm.model.eval()
         totals: dict[str, float] = {}
         for _ in range(self.config.epochs):
             for part in mini_batches(len(rows), self.config.mini_batches, rng):
@@ -123,9 +124,7 @@ class Updater:
                 figures["kl_sampler"] += float((shift.exp() - shift - 1).sum()) / n_tokens
                 figures["entropy"] += float(entropy.sum()) / n_tokens
                 figures["ratio_max"] = max(figures["ratio_max"], float(shift.exp().max()))
-        figures["grad_norm"] = clipped_step(
-            self.lm.model, self.optimizer, self.config, self.updates, self.total_updates
-        )
+        figures["grad_norm"] = clipped_step(self.optimizer, self.config, self.updates, self.total_updates)
         self.updates += 1
         return figures
 
@@ -169,7 +168,9 @@ class Updater:
         reference = values = None
         if algorithm.needs_reference:
             if self.reference is None:
-                raise TrainingError("the algorithm needs the starting policy: make the Updater with keep_reference=True")
+                raise TrainingError(
+                    "the algorithm needs the starting policy: make the Updater with keep_reference=True"
+                )
             lm = self.reference
             reference = read_tokens(lm, rows, lambda b: token_logprobs(lm, b, temperature=self.temperature)[0], budget)
         if algorithm.needs_values:
@@ -285,14 +286,13 @@ def schedule_factor(config: OptimizerConfig, step: int, total: int) -> float:
     return 1.0 - done if config.schedule == "linear" else 0.5 * (1.0 + math.cos(math.pi * done))
 
 
-def clipped_step(
-    model: torch.nn.Module, optimizer: torch.optim.Optimizer, config: OptimizerConfig, step: int, total: int
-) -> float:
+def clipped_step(optimizer: torch.optim.Optimizer, config: OptimizerConfig, step: int, total: int) -> float:
     """Clip the gradients and take update ``step`` of ``total``; returns the norm before clipping.
 
     Raises TrainingError, without a step, when the norm is not finite.
     """
-    norm = float(torch.nn.utils.clip_grad_norm_(model.parameters(), config.grad_clip))
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    norm = float(torch.nn.utils.clip_grad_norm_(parameters, config.grad_clip))
     if not math.isfinite(norm):
         raise TrainingError(
             f"the gradient norm is {norm}: no step was taken. Lower optimizer.lr, and resume from the last checkpoint"
@@ -316,4 +316,3 @@ def _with_prompt(row: TrainRow, prompt: list[int], old_end: int) -> TrainRow:
         None if row.old_values is None else swap(row.old_values, missing),
         None if row.value_targets is None else swap(row.value_targets, empty),
     )
-
