@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import asyncio
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
+from agentic_gym.tools.sandbox import runner
 from agentic_gym.tools.sandbox.levels import Features
 from agentic_gym.tools.sandbox.limits import Limits
 from agentic_gym.tools.sandbox.results import Result, Status
@@ -51,9 +52,8 @@ class RemoteSandbox:
         seconds = self.limits.wall if timeout is None else timeout
         if not seconds > 0:
             raise ValueError(f"timeout must be above 0 seconds, got {timeout!r}")
-        text = code if isinstance(code, str) else code.decode("utf-8", "replace")
         request = {
-            "code": _prepare(text, echo=echo, seed=seed),
+            "code": _program(code, echo=echo, seed=seed),
             "language": "python",
             "run_timeout": seconds,
             "stdin": stdin,
@@ -103,31 +103,11 @@ class RemoteSandbox:
         self.__init__(**settings)  # type: ignore[misc]
 
 
-def _prepare(code: str, *, echo: bool, seed: int | None) -> str:
-    """`code` with what our own runner would do around it: seeding before, the last expression shown after."""
-    if echo:
-        code = _with_echo(code)
-    if seed is None:
-        return code
-    # On the first line, so that line numbers in tracebacks stay; after it, `from __future__` would not be allowed.
-    seeding = f"import random as _r; _r.seed({seed}); del _r; "
-    return code if code.lstrip().startswith(("from __future__", '"""', "'''", "#", "@", "def ", "class ", "if ",
-                                             "for ", "while ", "try", "with ", "async ")) else seeding + code  # fmt: skip
-
-
-def _with_echo(code: str) -> str:
-    """`code` that prints the value of its last expression; unchanged where it does not parse or has none."""
-    try:
-        tree = ast.parse(code)
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
-        return code
-    if not tree.body or not isinstance(tree.body[-1], ast.Expr):
-        return code
-    last = tree.body[-1]
-    lines = code.encode().splitlines(keepends=True)
-    before = b"".join(lines[: last.lineno - 1]) + lines[last.lineno - 1][: last.col_offset]
-    expression = ast.get_source_segment(code, last.value) or ""
-    return before.decode() + f"(lambda _v: None if _v is None else print(repr(_v)))((\n{expression}\n))\n"
+def _program(code: str | bytes, *, echo: bool, seed: int | None) -> str:
+    """A program that runs `code` as a local child would: our own runner, followed by one call of it."""
+    seeding = "" if seed is None else f"import random; random.seed({seed})\n"
+    call = f"run({code!r}, '<cell>', fresh_main(), echo={echo})"
+    return f"{Path(runner.__file__).read_text()}\n{seeding}sys.exit(abs({call}))\n"
 
 
 def _result(body: dict[str, Any], limit: int) -> Result:
