@@ -132,11 +132,7 @@ class PythonTool:
         return answer
 
     def _answer(self, result: Result, timeout: float) -> ToolResult:
-        status: Literal["ok", "raised", "unavailable"]
-        if result.status == "sandbox_error":
-            status = "unavailable"
-        else:
-            status = "ok" if result.status == "ok" else "raised"
+        status = _TOOL_STATUS.get(result.status, "raised")
         note = explain(result, timeout)
         return ToolResult(
             result.stdout, result.stderr, status, result.wall, note, self.max_chars, result.status
@@ -158,6 +154,9 @@ class PythonTool:
 
     def __setstate__(self, settings: dict[str, Any]) -> None:
         self.__init__(**settings)  # type: ignore[misc]
+
+
+_TOOL_STATUS: dict[str, Literal["ok", "raised", "unavailable"]] = {"ok": "ok", "sandbox_error": "unavailable"}
 
 
 def explain(result: Result, timeout: float) -> str:

@@ -110,7 +110,7 @@ def _speedup(code: str, rounds: int) -> float:
                     for _ in range(12):
                         sandbox.execute(code)
                 else:
-                    list(threads.map(lambda c, s=sandbox: s.execute(c), [code] * 12))  # type: ignore[misc]
+                    list(threads.map(lambda c, s=sandbox: s.execute(c), [code] * 12))
                 if number:
                     seconds[workers] += time.perf_counter() - started
     return seconds[1] / seconds[2]

@@ -5,17 +5,23 @@ Features, doctor: what this machine enforces. See docs/sandbox.md for what this 
 """
 
 from agentic_gym.tools.sandbox.client import Sandbox, default_sandbox
+from agentic_gym.tools.sandbox.doctor import doctor
 from agentic_gym.tools.sandbox.levels import LEVELS, Features, SandboxUnavailable
 from agentic_gym.tools.sandbox.limits import Limits
+from agentic_gym.tools.sandbox.remote import RemoteSandbox
 from agentic_gym.tools.sandbox.results import Result, Status
+from agentic_gym.tools.sandbox.session import Session
 
 __all__ = [
     "LEVELS",
     "Features",
     "Limits",
+    "RemoteSandbox",
     "Result",
     "Sandbox",
     "SandboxUnavailable",
+    "Session",
     "Status",
     "default_sandbox",
+    "doctor",
 ]

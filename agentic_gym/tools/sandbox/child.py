@@ -69,10 +69,7 @@ def live(channel: socket.socket, birth: Birth) -> NoReturn:
             os._exit(code)
         channel.send(protocol.READY)
         seed = work.seed if work.seeded else None
-        if work.session:
-            code = _session(source, birth.namespace, seed)
-        else:
-            code = _single(source, birth.namespace, seed, work)
+        code = (_session if work.session else _single)(source, birth.namespace, seed, work)
         if code == runner.OUT_OF_MEMORY:
             channel.send(protocol.MEMORY)
             code = runner.ERROR
@@ -135,7 +132,7 @@ def _finish(result: int) -> int:
     return result
 
 
-def _session(source: int, namespace: dict[str, Any], seed: int | None) -> int:
+def _session(source: int, namespace: dict[str, Any], seed: int | None, work: protocol.Work) -> int:
     """Answer cells until the caller closes the channel. State stays between cells."""
     _seed(seed)
     cells = socket.socket(fileno=source)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import site
 import sys
@@ -110,7 +111,10 @@ class Sandbox:
             seed %= 2**64
         failure = ""
         with self._turns:
-            for _ in range(2):  # a supervisor that was killed (out of memory, say) is replaced once
+            for attempt in range(2):  # a supervisor that was killed (out of memory, say) is replaced once
+                if attempt and self._closed:
+                    failure = "the sandbox was closed during the call"
+                    break
                 try:
                     supervisor = self._running()
                 except SupervisorDied as error:
@@ -229,6 +233,7 @@ class Sandbox:
                 }
                 self._supervisor = SupervisorProcess(settings["python"], config)
                 self._finalizer = weakref.finalize(self, self._supervisor.close)
+                self._finalizer.atexit = False  # _at_exit closes whole sandboxes, so that nothing starts again
             return self._supervisor
 
     def _retire(self, supervisor: SupervisorProcess) -> None:
@@ -276,4 +281,10 @@ def _after_fork() -> None:
         sandbox._closed = closed
 
 
+def _at_exit() -> None:
+    for sandbox in list(_live):
+        sandbox.close()
+
+
 os.register_at_fork(after_in_child=_after_fork)
+atexit.register(_at_exit)

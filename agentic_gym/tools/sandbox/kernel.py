@@ -33,7 +33,7 @@ _libc.syscall.restype = ctypes.c_long
 _with_lock = ctypes.PyDLL(None, use_errno=True)
 
 
-def syscall(number: int, *arguments: int | bytes | None | ctypes.Array[ctypes.c_char]) -> int:
+def syscall(number: int, *arguments: int | bytes | None) -> int:
     """Make a system call and return its value; raise OSError where the kernel refuses it."""
     # A bare int would be passed as a C int: the upper half of a 64-bit register would be undefined.
     wide = [ctypes.c_long(a) if isinstance(a, int) else a for a in arguments]

@@ -34,7 +34,7 @@ importlib.import_module("agentic_gym.tools.sandbox." + module).main(*map(json.lo
 """
 """Imports only the sandbox's own modules: the packages above them would bring numpy, gymnasium and more."""
 
-_ENVIRONMENT = {
+ENVIRONMENT = {
     "PATH": "/usr/local/bin:/usr/bin:/bin",
     "LANG": "C.UTF-8",
     "TZ": "UTC",
@@ -76,7 +76,7 @@ class SupervisorProcess:
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=errors,
-                    env=_ENVIRONMENT,
+                    env=ENVIRONMENT,
                     cwd="/",
                     pass_fds=inherited,
                     start_new_session=True,

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from agentic_gym.tools.sandbox import (
+    children,
     kernel,
     levels,
     namespaces,
@@ -21,7 +22,6 @@ from agentic_gym.tools.sandbox import (
     seccomp,
     slot,
     template,
-    threads,
 )
 from agentic_gym.tools.sandbox.levels import Features
 from agentic_gym.tools.sandbox.limits import Limits
@@ -34,7 +34,7 @@ class Prepared:
     features: Features
     base: str | None
     """Directory of the scratch directories; None under a private root."""
-    processes: threads.Processes
+    processes: children.Processes
     template: int
     """Process id of the template."""
     link: socket.socket
@@ -52,7 +52,7 @@ def prepare(limits: Limits, config: dict[str, Any]) -> Prepared:
     level = levels.choose(features, config["isolation"], config["min_level"])
     features = replace(features, level=level)
     private = level == "namespaces"
-    processes = threads.Processes()
+    processes = children.Processes()
     if private:
         namespaces.enter()
     if sys.platform == "linux":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import sys
@@ -84,3 +85,8 @@ def _try_namespaces() -> None:
     os.chroot("/slots/0")
     if os.path.exists("/proc") or os.path.exists(tempfile.gettempdir() + "/..data"):
         raise OSError("the private root shows the machine's files")
+
+
+def main() -> None:
+    """Write the features to standard output, as JSON."""
+    json.dump(features().as_dict(), sys.stdout)

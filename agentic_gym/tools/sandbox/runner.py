@@ -10,7 +10,6 @@ import traceback
 import types
 from typing import Any
 
-_OWN_FILES = os.path.dirname(os.path.abspath(__file__)) + os.sep
 OK, ERROR, OUT_OF_MEMORY = 0, 1, -1
 
 
@@ -31,12 +30,14 @@ def run(source: str | bytes, filename: str, namespace: dict[str, Any], *, echo: 
         text = source if isinstance(source, str) else source.decode("utf-8", "replace")
         linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
         tree = ast.parse(source, filename)
-        last = tree.body.pop() if echo and tree.body and isinstance(tree.body[-1], ast.Expr) else None
-        exec(compile(tree, filename, "exec"), namespace)
-        if last is not None:
-            value = eval(compile(ast.Expression(last.value), filename, "eval"), namespace)
+        last = tree.body[-1] if echo and tree.body else None
+        if isinstance(last, ast.Expr):
+            tree.body.pop()
+        exec(compile(tree, filename, "exec", dont_inherit=True), namespace)
+        if isinstance(last, ast.Expr):
+            value = eval(compile(ast.Expression(last.value), filename, "eval", dont_inherit=True), namespace)
             if value is not None:
-                print(repr(value))
+                sys.stdout.write(f"{value!r}\n")
         return OK
     except SystemExit as stop:
         return _exit_code(stop.code)
@@ -50,7 +51,7 @@ def _exit_code(code: object) -> int:
         return OK
     if isinstance(code, int):
         return code & 0xFF
-    print(code, file=sys.stderr)
+    sys.stderr.write(f"{code}\n")
     return ERROR
 
 
@@ -58,8 +59,10 @@ def _report(error: BaseException) -> None:
     """Print the traceback, without the frames of the sandbox itself."""
     try:
         report = traceback.TracebackException(type(error), error, error.__traceback__)
+        own = _report.__code__.co_filename  # not __file__: this also runs as a server's `python -c`
+        folder = os.path.dirname(own) + os.sep
         for part in _chain(report):
-            part.stack[:] = [frame for frame in part.stack if not frame.filename.startswith(_OWN_FILES)]
+            part.stack[:] = [f for f in part.stack if f.filename != own and not f.filename.startswith(folder)]
         sys.stderr.write("".join(report.format()))
     except BaseException:  # a hostile __str__, a broken stderr, no memory left: the type must do
         sys.stderr.write(f"{type(error).__name__}\n")

@@ -69,7 +69,7 @@ def _lift(name: str, source: int, top: int, serial: int) -> int:
 def over_limit(path: str, max_bytes: int, max_entries: int) -> bool:
     """Whether a tree holds more than so many bytes or entries, or nests deeper than any honest program.
 
-    The tree may be changing; whatever vanishes while it is read is not counted.
+    The tree may be changing; whatever vanishes while it is read is not counted. What cannot be read is over.
     """
     used = entries = 0
     stack = [(path, 0)]
@@ -85,8 +85,10 @@ def over_limit(path: str, max_bytes: int, max_entries: int) -> bool:
                         return True
                     if stat.S_ISDIR(status.st_mode):
                         stack.append((entry.path, depth + 1))
-        except OSError:
+        except FileNotFoundError:
             continue
+        except OSError:  # unreadable, or named too long to be reached: no honest program hides its files
+            return True
     return False
 
 

@@ -13,6 +13,7 @@ What the policy leaves out, and why it matters:
 - setpriority, sched_setaffinity, prlimit (would reach other processes of the same user);
 - chmod, utime, chown, setxattr (Landlock does not guard them), ioctl beyond terminal queries;
 - memfd_create, shmget, mq_open, add_key: memory outside every limit, or outliving the process;
+- sendmsg, threads with descriptors of their own: would hide open, deleted files from the count of disk space;
 - O_TRUNC on a read-only open (truncates without the write right, on kernels before Landlock ABI 3).
 """
 
@@ -40,11 +41,12 @@ _AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _SET_MODE_FILTER = 1
 _FLAG_NEW_LISTENER = 1 << 3
 
-_CLONE_THREAD = 0x10000
+_CLONE_THREAD, _CLONE_FILES = 0x10000, 0x400
+_CLOSE_RANGE_UNSHARE = 2
 _CLONE_FORBIDDEN = 0x7E020000 | 0x80 | 0x1000  # every CLONE_NEW*, CLONE_PIDFD
 _PRCTL_ALLOWED = (1, 3, 15, 16, 23, 0x53564D41)  # die with the parent, read dumpable, set and get name, read capability, name a map
-_FCNTL_ALLOWED = (0, 1, 2, 3, 4, 5, 6, 7, 36, 37, 38, 1030, 1032)  # dup, flags, locks, read pipe size
-_IOCTL_ALLOWED = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)  # terminal queries, FIONREAD, FIONBIO, cloexec
+_FCNTL_ALLOWED = (0, 1, 2, 3, 4, 5, 6, 7, 36, 37, 38, 1030, 1032)  # dup, flags, locks, size of a pipe
+_IOCTL_ALLOWED = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)  # terminal?, unread bytes, flags
 _AF_UNIX, _SOCK_STREAM = 1, 1
 _SOCK_CONNECTED_MASK = 0xB
 """Of a socket type, leaves SOCK_STREAM for SOCK_STREAM and SOCK_SEQPACKET, and for no other."""
@@ -77,7 +79,7 @@ class Filter:
 def run_filter(*, metadata: bool, truncate: bool) -> Filter:
     """The first filter. `metadata` opens chmod and utime, `truncate` truncation by path."""
     actions: dict[int, str] = dict.fromkeys(table.ALWAYS.values(), "allow")
-    actions |= dict.fromkeys((table.LATER | table.SIGNALS).values(), "allow")
+    actions |= dict.fromkeys((table.LATER | table.SIGNALS | table.SENDMSG).values(), "allow")
     actions |= {number: name for name, number in table.ARGUMENTS_MATTER.items()}
     actions |= dict.fromkeys(table.ABSENT.values(), "absent")
     if metadata:
@@ -103,7 +105,7 @@ def run_filter(*, metadata: bool, truncate: bool) -> Filter:
 
 
 def thread_filter() -> Filter:
-    """Holds every new thread until a supervisor has said yes (see `threads.py`)."""
+    """Holds every new thread until a supervisor has said yes (see `children.py`)."""
     body = [
         (_LOAD, 0, 0, _NUMBER_AT),
         (_EQUAL, 0, 3, table.ARGUMENTS_MATTER["clone"]),
@@ -119,13 +121,16 @@ def seal_filter() -> Filter:
     """The last filter, to be `set` to its process id: no fork, nobody else's signals, nobody's limits."""
     to_self = [_argument(0), (_EQUAL, 0, 1, _OPEN_CONSTANT), _ret(_ALLOW), _ret(_EPERM)]
     reading = [_argument(2), (_EQUAL, 0, 3, 0), _argument(2, high=True), (_EQUAL, 0, 1, 0)]
-    thread = [_argument(0), (_ANY_BIT, 0, 1, _CLONE_THREAD), _ret(_ALLOW), _ret(_EPERM)]
+    thread = [
+        _argument(0), (_AND, 0, 0, _CLONE_THREAD | _CLONE_FILES), (_EQUAL, 0, 1, _CLONE_THREAD | _CLONE_FILES),
+        _ret(_ALLOW), _ret(_EPERM),
+    ]  # fmt: skip
     attached = [_argument(0), (_EQUAL, 0, 1, kernel.PR_SET_PDEATHSIG), _ret(_EPERM), _ret(_ALLOW)]
     blocks: list[tuple[int, list[Instruction]]] = [(n, to_self) for n in table.SIGNALS.values()]
     blocks.append((table.ARGUMENTS_MATTER["clone"], thread))
     blocks.append((table.ARGUMENTS_MATTER["prctl"], attached))
     blocks.append((table.ARGUMENTS_MATTER["prlimit64"], [*reading, _ret(_ALLOW), _ret(_EPERM)]))
-    blocks += [(n, [_ret(_EPERM)]) for n in (table.LATER | table.SETRLIMIT).values()]
+    blocks += [(n, [_ret(_EPERM)]) for n in (table.LATER | table.SETRLIMIT | table.SENDMSG).values()]
     body: list[Instruction] = [(_LOAD, 0, 0, _NUMBER_AT)]
     for number, block in blocks:
         body += [(_EQUAL, 0, len(block), number), *block]
@@ -151,6 +156,7 @@ def _argument_checks() -> dict[str, list[Instruction]]:
         ],
         "clone": [_argument(0), (_ANY_BIT, 0, 1, _CLONE_FORBIDDEN), _ret(_EPERM), _ret(_ALLOW)],
         "prlimit64": [_argument(0), (_EQUAL, 0, 1, 0), _ret(_ALLOW), _ret(_EPERM)],
+        "close_range": [_argument(2), (_ANY_BIT, 0, 1, _CLOSE_RANGE_UNSHARE), _ret(_EPERM), _ret(_ALLOW)],
         "ioctl": _one_of(1, _IOCTL_ALLOWED),
         "fcntl": _one_of(1, _FCNTL_ALLOWED),
         "prctl": _one_of(0, _PRCTL_ALLOWED),

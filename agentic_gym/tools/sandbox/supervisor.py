@@ -22,11 +22,13 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
-from agentic_gym.tools.sandbox import namespaces, prepare, protocol, scratch, slot, threads
+from agentic_gym.tools.sandbox import children, namespaces, prepare, protocol, scratch, slot
 from agentic_gym.tools.sandbox.limits import Limits
 
 _POLL_SECONDS = 0.02
 """How often a run that lasts is looked at for limits that the kernel does not hold."""
+_DYING_SECONDS = 0.05
+"""How long a killed child may take to be gone before its call is answered all the same."""
 _FOREVER = float("inf")
 
 
@@ -43,6 +45,8 @@ class Call:
     looked_at: float = _FOREVER
     reason: str | None = None
     """Why the supervisor killed it, if it did."""
+    killed: float = _FOREVER
+    """When it did."""
 
 
 @dataclass
@@ -55,6 +59,8 @@ class Slot:
     pid: int = 0
     channel: socket.socket | None = None
     call: Call | None = None
+    dying: bool = False
+    """Its child has been killed and its call answered, but the kernel is still taking the child's memory apart."""
 
 
 class Supervisor:
@@ -129,7 +135,7 @@ class Supervisor:
     def _decide_thread(self, of: Slot) -> None:
         allowed = of.pid != 0 and self.prepared.processes.threads(of.pid) < self.limits.threads
         if of.listener is not None:
-            threads.answer(of.listener, allowed)
+            children.answer(of.listener, allowed)
 
     def _lose(self, gone: Slot, reason: str) -> None:
         """A slot has died (out of memory, say), or could not be set up."""
@@ -169,7 +175,7 @@ class Supervisor:
         for free in self.slots:
             if not self.waiting:
                 return
-            if free.channel is None or free.call is not None:
+            if free.channel is None or free.call is not None or free.dying:
                 continue
             call = self.waiting.popleft()
             try:
@@ -212,13 +218,15 @@ class Supervisor:
     def _kill(self, busy: Slot, reason: str) -> None:
         if busy.call is not None and busy.call.reason is None:
             busy.call.reason = reason
+            busy.call.killed = time.monotonic()
+            busy.call.deadline = busy.call.looked_at = _FOREVER
         with contextlib.suppress(ProcessLookupError):
             os.kill(busy.pid, signal.SIGKILL)
 
     def _finish(self, of: Slot, status: int, cpu: float, maxrss: int) -> None:
         """A child has ended: answer its call and make the slot fit for the next."""
         pid, channel, call = of.pid, of.channel, of.call
-        of.pid, of.channel, of.call = 0, None, None
+        of.pid, of.channel, of.call, of.dying = 0, None, None, False
         assert channel is not None  # a slot says WAITING before ENDED
         first, second = _receive(channel), _receive(channel)
         channel.close()
@@ -235,7 +243,7 @@ class Supervisor:
                 "memory": second == protocol.MEMORY,
                 "returncode": None if killed is not None else os.WEXITSTATUS(status),
                 "signal": killed,
-                "wall": time.monotonic() - call.started,
+                "wall": min(time.monotonic(), call.killed) - call.started,
                 "cpu": cpu,
                 "maxrss_kb": maxrss if sys.platform == "linux" else maxrss // 1024,
             }
@@ -248,6 +256,16 @@ class Supervisor:
             self._lose(of, "the scratch directory could not be emptied")
         if call is not None:
             self._answer(call, answer)
+
+    def _answer_early(self, busy: Slot, call: Call) -> None:
+        """Answer for a child that is dead but not yet gone: freeing its memory can take a crowded machine long."""
+        busy.call, busy.dying = None, True
+        wall = call.killed - call.started
+        self._answer(
+            call,
+            {"reason": call.reason, "memory": False, "returncode": None, "signal": int(signal.SIGKILL), "wall": wall,
+             "cpu": self.prepared.processes.cpu(busy.pid), "maxrss_kb": 0},
+        )  # fmt: skip
 
     def _answer(self, call: Call, answer: dict[str, Any]) -> None:
         self._ignore(call.socket.fileno())
@@ -264,7 +282,11 @@ class Supervisor:
 
     def _wait_ms(self) -> float | None:
         soonest = min(
-            (min(s.call.deadline, s.call.looked_at + _POLL_SECONDS) for s in self.slots if s.call is not None),
+            (
+                min(s.call.deadline, s.call.looked_at + _POLL_SECONDS, s.call.killed + _DYING_SECONDS)
+                for s in self.slots
+                if s.call is not None
+            ),
             default=_FOREVER,
         )
         return None if soonest == _FOREVER else max(0.0, soonest - time.monotonic()) * 1000 + 0.5
@@ -276,18 +298,23 @@ class Supervisor:
             call = busy.call
             if call is None:
                 continue
-            if call.reason is not None:
-                call.deadline, call.looked_at = _FOREVER, _FOREVER
+            if now >= call.killed + _DYING_SECONDS:
+                self._answer_early(busy, call)
             elif now >= call.deadline:
                 self._kill(busy, "timeout")
             elif now >= call.looked_at + _POLL_SECONDS:
                 call.looked_at = now
                 if busy.listener is None and self.prepared.processes.threads(busy.pid) > self.limits.threads:
                     self._kill(busy, "thread_limit")
-                elif not self.private and scratch.over_limit(
-                    busy.place.scratch, self.limits.scratch_mb * 2**20, self.limits.scratch_files
-                ):
+                elif not self.private and self._disk_used_up(busy):
                     self._kill(busy, "disk_limit")
+
+    def _disk_used_up(self, busy: Slot) -> bool:
+        allowed = self.limits.scratch_mb * 2**20
+        hidden = self.prepared.processes.unlinked_bytes(busy.pid)
+        return hidden > allowed or scratch.over_limit(
+            busy.place.scratch, allowed - hidden, self.limits.scratch_files
+        )
 
     def serve(self) -> None:
         """Answer until the caller is gone."""
@@ -335,8 +362,10 @@ def main(control_descriptor: int, watch: int | None, config: dict[str, Any]) -> 
         protocol.send(control, {"error": str(error), "kind": type(error).__name__})
         return
     supervisor = Supervisor(control, watch, limits, prepared)
-    protocol.send(control, {"features": prepared.features.as_dict(), "base": prepared.base})
     try:
+        protocol.send(control, {"features": prepared.features.as_dict(), "base": prepared.base})
         supervisor.serve()
+    except BrokenPipeError:  # the caller went away while we started
+        return
     finally:
         supervisor.close()

@@ -9,7 +9,7 @@ read:0:63 write:1:64 close:3:57 stat:4:- fstat:5:80 lstat:6:- poll:7:- lseek:8:6
 mprotect:10:226 munmap:11:215 brk:12:214 rt_sigaction:13:134 rt_sigprocmask:14:135 rt_sigreturn:15:139
 pread64:17:67 pwrite64:18:68 readv:19:65 writev:20:66 access:21:- pipe:22:- select:23:- sched_yield:24:124
 mremap:25:216 msync:26:227 madvise:28:233 dup:32:23 dup2:33:- pause:34:- nanosleep:35:101
-getitimer:36:102 alarm:37:- setitimer:38:103 getpid:39:172 sendfile:40:71 recvfrom:45:207 sendmsg:46:211
+getitimer:36:102 alarm:37:- setitimer:38:103 getpid:39:172 sendfile:40:71 recvfrom:45:207
 recvmsg:47:212 shutdown:48:210 getsockname:51:204 getpeername:52:205 setsockopt:54:208 getsockopt:55:209
 exit:60:93 uname:63:160 fsync:74:82 fdatasync:75:83 ftruncate:77:46 getdents:78:- getcwd:79:17 chdir:80:49
 fchdir:81:50 rename:82:- mkdir:83:- rmdir:84:- creat:85:- link:86:- unlink:87:- symlink:88:-
@@ -28,13 +28,13 @@ ppoll:271:73 set_robust_list:273:99 epoll_pwait:281:22 timerfd_create:283:85 eve
 fallocate:285:47 timerfd_settime:286:86 timerfd_gettime:287:87 signalfd:282:- signalfd4:289:74
 epoll_create1:291:20 dup3:292:24 pipe2:293:59 preadv:295:69 pwritev:296:70 recvmmsg:299:243
 renameat2:316:276 getrandom:318:278 membarrier:324:283 copy_file_range:326:285 preadv2:327:286
-pwritev2:328:287 statx:332:291 rseq:334:293 close_range:436:436 faccessat2:439:439 epoll_pwait2:441:441
+pwritev2:328:287 statx:332:291 rseq:334:293 faccessat2:439:439 epoll_pwait2:441:441
 futex_waitv:449:449 mknod:133:- mknodat:259:33 flock:73:32 getcpu:309:168
 """
 
 _ARGUMENTS_MATTER = """
 open:2:- openat:257:56 sendto:44:206 socketpair:53:199 ioctl:16:29 fcntl:72:25 clone:56:220
-prlimit64:302:261 prctl:157:167
+prlimit64:302:261 prctl:157:167 close_range:436:436
 """
 
 _LATER = "seccomp:317:277"
@@ -50,6 +50,9 @@ chmod:90:- fchmod:91:52 fchmodat:268:53 utime:132:- utimes:235:- utimensat:280:8
 
 _ABSENT = "clone3:435:435 openat2:437:437 memfd_create:319:279"
 """Answered with ENOSYS, so that libc falls back to the older call, whose arguments a filter can see."""
+
+_SENDMSG = "sendmsg:46:211"
+"""Slots pass descriptors with it; children have nobody to pass any to."""
 
 _SIGNALS = "kill:62:129 tgkill:234:131 rt_sigqueueinfo:129:138 rt_tgsigqueueinfo:297:240"
 """First argument is a process: only the caller itself may be named."""
@@ -71,5 +74,6 @@ METADATA = _numbers(_METADATA)
 ABSENT = _numbers(_ABSENT)
 SIGNALS = _numbers(_SIGNALS)
 SETRLIMIT = _numbers(_SETRLIMIT)
+SENDMSG = _numbers(_SENDMSG)
 NEWEST = 462
 """Numbers above this are younger than the table: ENOSYS."""

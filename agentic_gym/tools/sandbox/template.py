@@ -29,7 +29,7 @@ def serve(link: socket.socket, hardening: slot.Hardening, config: dict[str, Any]
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps slots; the supervisor sees their links end
         _import(config["preload"], config["warmup"], config["extra_path"])
         readable = _readable(config["readable"])
-        hardening = replace(hardening, baseline=_address_space(), readable=readable)
+        hardening = replace(hardening, baseline=_address_space(), readable=tuple(readable))
         gc.collect()
         gc.freeze()
         gc.disable()

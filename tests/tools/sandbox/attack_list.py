@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """Hostile code, by family. A snippet prints PWNED when it reaches its goal; the range also checks from outside.
 
 Placeholders: @HOME@ a decoy home, @OUT@ a decoy directory, @E0@ and @E1@ the halves of a secret in the caller's
@@ -108,6 +109,18 @@ except OSError as e: print(e)
     Attack("disk", "deleted but open", "import os\nk = []\nfor i in range(50):\n  f = open('x', 'wb'); os.unlink('x'); f.write(b'x' * 30_000_000); f.flush(); k.append(f)\nprint('PWNED 1.5 GB')", 4.0),
     Attack("disk", "special files", "import os, socket\nos.mkfifo('p')\nos.mknod('r')\nos.symlink('/', 'root')\nos.symlink('loop', 'loop')"),
     Attack("disk", "core dump", "import os\nos.abort()"),
+    Attack("disk", "hidden behind long names", "import os\nfor _ in range(45):\n  os.mkdir('n' * 100); os.chdir('n' * 100)\nfor i in range(50):\n  f = open(f'f{i}', 'wb'); f.write(b'x' * 30_000_000); f.close()\nprint('PWNED 1.5 GB')", 4.0),
+    Attack("disk", "hidden in a locked directory", "import os\nos.mkdir('d')\nos.chdir('d')\nd = os.open('.', os.O_RDONLY)\nos.umask(0)\nfor i in range(50):\n  f = open(f'f{i}', 'wb'); f.write(b'x' * 30_000_000); f.close()\nprint('PWNED 1.5 GB')", 4.0),
+    _program("disk", "hidden in descriptors of another table", """
+import os, ctypes, threading, time
+libc = ctypes.CDLL(None)
+def f():
+    if libc.syscall(436, 3, 2**31 - 1, 2) < 0: print('denied'); return
+    for i in range(50):
+        g = open(f'x{threading.get_ident()}', 'wb'); os.unlink(g.name); g.write(b'x' * 30_000_000); g.flush(); os.dup(g.fileno())
+    print('PWNED 1.5 GB')
+t = threading.Thread(target=f); t.start(); t.join()
+""", 4.0),
     # -- processes
     Attack("processes", "fork", "import os\nif os.fork() == 0: os._exit(0)\nprint('PWNED')"),
     Attack("processes", "fork bomb", "import os\nwhile True: os.fork()"),

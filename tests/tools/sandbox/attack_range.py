@@ -1,7 +1,7 @@
 """A place with decoys and canaries, where attacks run and their traces are looked for from outside.
 
 Also a program, so that it can run as another user under a bare interpreter:
-    python attack_range.py LEVEL [ATTACKS.json]      prints one line of JSON: {"level": ..., "failures": {...}}
+    python attack_range.py LEVEL [ATTACKS.json]    prints {"level": ..., "count": ..., "failures": {...}}
 """
 
 from __future__ import annotations
@@ -14,11 +14,14 @@ import stat
 import sys
 import tempfile
 import threading
+import time
 from pathlib import Path
 
 from agentic_gym.tools.sandbox import Result, Sandbox
 
 _MAX_GROWTH_KB = 65536
+_LATE_SECONDS = 0.5
+"""More than the 0.2 s that a run may be late on a machine where others do not starve us."""
 
 
 class AttackRange:
@@ -50,14 +53,15 @@ class AttackRange:
         stream.bind(f"\0sbx-canary-{self.port}")
         stream.listen()
         datagram.bind(f"\0sbx-canary-dgram-{self.port}")
-        for canary, call in ((tcp, tcp.accept), (stream, stream.accept), (udp, udp.recv), (datagram, datagram.recv)):
-            threading.Thread(target=self._watch, args=(canary, call), daemon=True).start()
-        return [tcp, udp, stream, datagram]
+        canaries = [tcp, udp, stream, datagram]
+        for canary in canaries:
+            threading.Thread(target=self._watch, args=(canary,), daemon=True).start()
+        return canaries
 
-    def _watch(self, canary: socket.socket, call) -> None:  # type: ignore[no-untyped-def]
+    def _watch(self, canary: socket.socket) -> None:
         while True:
             try:
-                call(100) if call.__name__ == "recv" else call()
+                canary.accept() if canary.type == socket.SOCK_STREAM else canary.recv(100)
             except OSError:
                 return
             self.touched.append(str(canary))
@@ -86,7 +90,9 @@ class AttackRange:
         for name, value in {**values, "PORT": self.port, "PID": os.getpid()}.items():
             filled = filled.replace(f"@{name}@", str(value))
         memory = _resident_kb()
+        started = time.monotonic()
         result = self.sandbox.execute(filled, timeout)
+        late = time.monotonic() - started - timeout
         wrong = []
         if "PWNED" in result.stdout + result.stderr.replace(filled, ""):
             shown = [line for line in result.stdout.splitlines() if "PWNED" in line]
@@ -94,8 +100,8 @@ class AttackRange:
                 wrong.append(f"reached its goal: {shown[0][:200]}")
         if result.status == "sandbox_error":
             wrong.append(f"blames the sandbox: {result.detail}")
-        if result.wall > timeout + 0.2:
-            wrong.append(f"ran {result.wall:.2f} s of {timeout} s")
+        if result.wall > timeout + _LATE_SECONDS or late > _LATE_SECONDS:
+            wrong.append(f"ran {result.wall:.2f} s of {timeout} s, answered {late:.2f} s late")
         if self.sandbox._supervisor is not self.supervisor:
             wrong.append("ended the supervisor")
             self.supervisor = self.sandbox._supervisor
@@ -145,7 +151,8 @@ def main(arguments: list[str]) -> int:
     level, *files = arguments
     attacks: list[tuple[str, str, float]] = []
     for file in files:
-        attacks += [(a["name"], a["code"], a["timeout"]) for a in json.loads(Path(file).read_text())["attacks"]]
+        listed = json.loads(Path(file).read_text())["attacks"]
+        attacks += [(a["name"], a["code"], a["timeout"]) for a in listed]
     if not files:
         from attack_list import ATTACKS
 
@@ -162,7 +169,7 @@ def main(arguments: list[str]) -> int:
                 sys.stderr.write(f"{name:40} {result.status:12} {result.wall:5.2f}  {last[0][:100]}\n")
             if wrong:
                 failures[name] = wrong
-        extra = len(ground.descendants()) - (4 if ground.level == "namespaces" else 3)
+        extra = len(ground.descendants()) - (5 if ground.level == "namespaces" else 4)
         if extra > 0:
             failures["(afterwards)"] = [f"{extra} processes left"]
     finally:

@@ -1,4 +1,4 @@
-"""How many threads a child has, and the answer to its request for one more.
+"""What a child uses, as /proc shows it, and the answer to its request for one more thread.
 
 The kernel's own limit (RLIMIT_NPROC) counts all processes of a user and does not bind uid 0, so a filter stops each
 `clone` and asks the template, which looks and answers. Where notifications are missing the template polls and kills.
@@ -6,9 +6,11 @@ The kernel's own limit (RLIMIT_NPROC) counts all processes of a user and does no
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
+import stat
 import struct
 import sys
 
@@ -32,6 +34,34 @@ class Processes:
             return int(self._field(f"{self._outer(pid)}/status", "Threads:"))
         except (OSError, LookupError):
             return 1
+
+    def unlinked_bytes(self, pid: int) -> int:
+        """Size of the files that a child has deleted and still holds open; 0 where that cannot be told."""
+        total = 0
+        try:
+            folder = os.open(f"{self._outer(pid)}/fd", os.O_RDONLY | os.O_DIRECTORY, dir_fd=self.proc)
+        except (OSError, LookupError):
+            return 0
+        try:
+            for name in os.listdir(folder):
+                with contextlib.suppress(OSError):
+                    status = os.stat(name, dir_fd=folder)
+                    if stat.S_ISREG(status.st_mode) and status.st_nlink == 0:
+                        total += status.st_blocks * 512
+        finally:
+            os.close(folder)
+        return total
+
+    def cpu(self, pid: int) -> float:
+        """CPU seconds of one of our children; 0 where that cannot be told."""
+        if self.proc is None:
+            return 0.0
+        try:
+            with open(os.open(f"{self._outer(pid)}/stat", os.O_RDONLY, dir_fd=self.proc)) as file:
+                user, system = file.read().rsplit(")", 1)[1].split()[11:13]
+            return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+        except (OSError, LookupError, ValueError):
+            return 0.0
 
     def _outer(self, pid: int) -> str:
         """The id of a child in the process namespace that this /proc shows."""

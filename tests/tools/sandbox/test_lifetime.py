@@ -1,0 +1,117 @@
+"""Nothing is left behind, however the caller ends."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from agentic_gym.benchmarks.speed.python import _descendants
+from agentic_gym.tools.sandbox import Sandbox
+from agentic_gym.tools.sandbox.doctor import features
+
+CALLER = """
+import os, sys, tempfile, threading, time
+tempfile.tempdir = {tmp!r}
+from agentic_gym.benchmarks.speed.python import _descendants
+from agentic_gym.tools.sandbox import Sandbox
+s = Sandbox(2, preload=(), warmup="", isolation={level!r}, min_level={level!r})
+s.execute("1")
+session = s.session()
+session.run("x = 1")
+threading.Thread(target=s.execute, args=("while True: pass", 60), daemon=True).start()
+time.sleep(0.3)
+print("running", flush=True)
+{ending}
+"""
+ENDINGS = {
+    "close": "s.close()",
+    "exit": "sys.exit(0)",
+    "exception": "raise ValueError",
+    "killed": "os.kill(os.getpid(), 9)",
+    "terminated": "os.kill(os.getpid(), 15)",
+    "os._exit": "os._exit(3)",
+    "forgotten": "del s",
+}
+
+
+def _processes(tag: str) -> list[str]:
+    """Command lines that hold `tag`: a sandbox's processes all carry the arguments of the first."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+                state = (entry / "stat").read_text().rsplit(")", 1)[1].split()[0]
+            except OSError:
+                continue
+            if tag in line and state != "Z":
+                found.append(line)
+    return found
+
+
+def _gone(tag: str, seconds: float = 10.0) -> list[str]:
+    """What is still there after a while; empty as soon as all have ended."""
+    end = time.monotonic() + seconds
+    while (left := _processes(tag)) and time.monotonic() < end:
+        time.sleep(0.05)
+    return left
+
+
+@pytest.mark.parametrize("level", ["namespaces", "landlock"])
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_nothing_is_left(tmp_path: Path, level: str, ending: str) -> None:
+    if reason := features().obstacle(level):
+        pytest.skip(f"this machine cannot: {reason}")
+    code = CALLER.format(tmp=str(tmp_path), level=level, ending=ENDINGS[ending])
+    done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=60)
+    assert done.stdout == b"running\n"
+    assert _gone(str(tmp_path)) == []
+    end = time.monotonic() + 5
+    while list(tmp_path.iterdir()) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_killed_supervisor_takes_all_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with Sandbox(1, preload=(), warmup="", isolation="landlock") as sandbox:
+        sandbox.execute("open('left', 'w')")
+        session = sandbox.session()
+        session.run("x = 1")
+        assert sandbox._supervisor is not None
+        os.kill(sandbox._supervisor.process.pid, signal.SIGKILL)
+        sandbox._supervisor.process.wait()
+        assert _gone(str(tmp_path)) == []
+        sandbox.execute("1")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_abandoned_directory_is_removed_by_the_next_sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    old = tmp_path / "agentic-gym-sandbox-old"
+    old.mkdir()
+    (old / ".lock").touch()
+    (old / "1").mkdir()
+    unrelated = tmp_path / "agentic-gym-sandbox-without-a-lock"
+    unrelated.mkdir()
+    with Sandbox(1, preload=(), warmup="", isolation="landlock") as one, Sandbox(
+        1, preload=(), warmup="", isolation="landlock"
+    ) as two:
+        one.execute("1")
+        two.execute("1")
+        assert not old.exists()
+        assert len(list(tmp_path.iterdir())) == 3
+        assert one.execute("open('f', 'w')").status == "ok"
+    assert list(tmp_path.iterdir()) == [unrelated]
+
+
+def test_hostile_runs_leave_no_process_and_no_memory(sandbox: Sandbox) -> None:
+    assert sandbox._supervisor is not None
+    before = len(_descendants(os.getpid()))
+    for code in ("while True: pass", "print('A' * 10**7)", "import os\nos._exit(70)", "import os\nos.fork()") * 10:
+        assert sandbox.execute(code, 0.1).status != "sandbox_error"
+    assert len(_descendants(os.getpid())) <= before + 2

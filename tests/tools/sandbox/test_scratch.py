@@ -1,0 +1,72 @@
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentic_gym.tools.sandbox import scratch
+
+NAMES = st.sampled_from(["a", "b", ".lifted-0", ".lifted-1", "\n", "*", "é"])
+TREES: st.SearchStrategy[dict[str, object]] = st.recursive(
+    st.dictionaries(NAMES, st.just(None), max_size=3),
+    lambda inner: st.dictionaries(NAMES, st.one_of(st.none(), inner), max_size=3),
+    max_leaves=12,
+)
+
+
+def _grow(path: Path, tree: dict[str, object], modes: int) -> None:
+    for name, inner in tree.items():
+        if isinstance(inner, dict):
+            (path / name).mkdir()
+            _grow(path / name, inner, modes)
+            (path / name).chmod(modes)
+        else:
+            (path / name).touch()
+
+
+@settings(max_examples=60, deadline=None)
+@given(tree=TREES, modes=st.sampled_from([0o700, 0o000, 0o500]))
+def test_empties_any_tree(tmp_path_factory: pytest.TempPathFactory, tree: dict[str, object], modes: int) -> None:
+    root = tmp_path_factory.mktemp("scratch")
+    _grow(root, tree, modes)
+    scratch.empty(str(root))
+    assert list(root.iterdir()) == []
+
+
+def test_a_very_deep_tree(tmp_path: Path) -> None:
+    here = os.getcwd()
+    try:
+        os.chdir(tmp_path)
+        for _ in range(3000):
+            os.mkdir("d" * 100)
+            os.chdir("d" * 100)
+    finally:
+        os.chdir(here)
+    assert scratch.over_limit(str(tmp_path), 2**40, 10**6)
+    scratch.empty(str(tmp_path))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_links_are_removed_and_not_followed(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    (outside / "deep").mkdir(parents=True)
+    (outside / "deep" / "keep").write_text("x")
+    inside = tmp_path / "inside"
+    (inside / "sub").mkdir(parents=True)
+    (inside / "sub" / "link").symlink_to(outside)
+    (inside / "link").symlink_to(outside / "deep")
+    os.mkfifo(inside / "fifo")
+    scratch.remove(str(inside))
+    scratch.remove(str(inside))
+    assert not inside.exists()
+    assert (outside / "deep" / "keep").read_text() == "x"
+
+
+def test_over_limit_counts_bytes_and_entries(tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "f").write_bytes(b"x" * 100_000)
+    assert not scratch.over_limit(str(tmp_path), 200_000, 2)
+    assert scratch.over_limit(str(tmp_path), 50_000, 2)
+    assert scratch.over_limit(str(tmp_path), 200_000, 1)
+    assert not scratch.over_limit(str(tmp_path / "missing"), 1, 1)
