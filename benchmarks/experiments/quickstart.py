@@ -92,9 +92,9 @@ def run_quickstart(config: QuickstartConfig, console: Console | None = None) -> 
 
     Raises RuntimeError when a cold start misses its marks (unless forced) or an arm fails.
     """
-    from agentic_gym.benchmarks.experiments.quickstart_report import write_report
-
     from transformers.utils.logging import disable_progress_bar
+
+    from agentic_gym.benchmarks.experiments.quickstart_report import write_report
 
     disable_progress_bar()
     console = console or Console()
