@@ -70,7 +70,7 @@ class QuickstartConfig:
     """Which arms of ``ARMS`` to train."""
     sft_steps: int = 1400
     """Updates of the cold start, 64 demonstrations each."""
-    iterations: int = 60
+    iterations: int = 80
     """Rollout-and-update rounds of every arm."""
     examined: int = 256
     """Unseen problems of each level in the examination."""
@@ -247,7 +247,7 @@ def train_arm(arm: str, seed: int, folder: Path, iterations: int) -> None:
         output=folder / arm,
         algorithm=AlgorithmConfig(arm, dict(chosen.parameters)),
         sampling=Sampling(max_tokens=TURN_TOKENS),
-        optimizer=OptimizerConfig(lr=1e-4, mini_batches=3, tokens_per_micro_batch=1500),
+        optimizer=OptimizerConfig(lr=1e-4, schedule="linear", mini_batches=3, tokens_per_micro_batch=1500),
         iterations=iterations,
         tasks_per_iteration=12,
         tool_free_prompt="normal" if chosen.tool_free_prompt == "normal" else "sampled",
