@@ -1,0 +1,115 @@
+"""A fictional encyclopedia, generated from a seed: passages, questions, and the facts behind them. Nothing is downloaded.
+
+- ``SearchWorld``: one world: its corpus, retriever, tasks and primer.
+- ``shared_world``: the same, kept within the process, so that a thousand environments use one.
+
+People, cities, companies, institutions, works and events have dates and relations, share names with others of their kind, and are
+described in prose with asides that lead nowhere. As all of it is invented, no model knows it beforehand.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterable
+from functools import cached_property, lru_cache
+
+from agentic_gym.envs.search_world.easy import common_passages, easy_tasks, primer_text
+from agentic_gym.envs.search_world.entities import Kinds, make_entities
+from agentic_gym.envs.search_world.prose import write_passages
+from agentic_gym.envs.search_world.questions import MAX_HOPS, SPLITS, hard_tasks
+from agentic_gym.tasks import TaskSet
+from agentic_gym.tools.retrieval import BM25Retriever, Corpus
+
+__all__ = ["SearchWorld", "shared_world"]
+
+MIN_PASSAGES = 500
+
+
+class SearchWorld:
+    """One fictional world. The same seed and size give the same world on every machine.
+
+    Args:
+        seed: which world, at least 0. Worlds of different seeds share no names but by accident.
+        passages: size of the encyclopedia, at least 500; made for 2,000 to 100,000.
+
+    Example:
+        >>> world = SearchWorld(seed=0, passages=2000)
+        >>> world.tasks("test", levels=[2], per_level=5)[0].info["hops"]
+        2
+        >>> len(world.corpus)
+        2000
+    """
+
+    def __init__(self, seed: int = 0, passages: int = 2000) -> None:
+        if seed < 0 or passages < MIN_PASSAGES:
+            raise ValueError(f"need seed >= 0 and passages >= {MIN_PASSAGES}, got seed={seed}, passages={passages}")
+        self.seed = seed
+        self.passages = passages
+        common = common_passages()
+        # Seeding with a text is stable across processes and gives each purpose a stream of its own.
+        self._kinds: Kinds = make_entities(random.Random(f"search-world/{seed}/facts"), passages - len(common))
+        prose = write_passages(random.Random(f"search-world/{seed}/prose"), self._kinds, passages - len(common))
+        everything = prose + common
+        random.Random(f"search-world/{seed}/order").shuffle(everything)
+        self.corpus = Corpus(everything)
+
+    def __repr__(self) -> str:
+        return f"SearchWorld(seed={self.seed}, passages={self.passages})"
+
+    @cached_property
+    def retriever(self) -> BM25Retriever:
+        """BM25 over the encyclopedia, in memory."""
+        return BM25Retriever(self.corpus)
+
+    @property
+    def primer(self) -> str:
+        """The text that makes the *primer* questions easy: teach it in a cold start, or put it into a prompt."""
+        return primer_text(self._kinds["region"])
+
+    def tasks(self, split: str = "train", *, levels: Iterable[int] = (0, 1, 2, 3), per_level: int = 200) -> TaskSet:
+        """Questions of one split; level h needs h searches, level 0 (the easy band) none.
+
+        Args:
+            split: "train", "dev" or "test". The final facts of hard questions are disjoint between splits; the easy band,
+                which is meant to be known, is divided by question.
+            levels: which, from 0 to 4.
+            per_level: questions of each level from 1 up; level 0 has as many as there are, but no more than this.
+
+        Raises:
+            ValueError: an unknown split or level, or a world too small for so many questions.
+        """
+        levels = sorted(set(levels))
+        if split not in SPLITS:
+            raise ValueError(f"split must be one of {', '.join(SPLITS)}, got {split!r}")
+        if not levels or not set(levels) <= set(range(MAX_HOPS + 1)):
+            raise ValueError(f"levels must be from 0 to {MAX_HOPS}, got {levels}")
+        if per_level < 1:
+            raise ValueError(f"per_level must be at least 1, got {per_level}")
+        found = [task for level in levels for task in self._level(split, level, per_level)]
+        return TaskSet(found, name=f"world-{self.seed}", split=split)
+
+    def _level(self, split: str, level: int, n: int) -> TaskSet:
+        if level == 0:
+            easy = TaskSet(easy_tasks(self._kinds["region"]))
+            train, rest = easy.split(0.7, seed=self.seed)
+            dev, test = rest.split(0.5, seed=self.seed)
+            return {"train": train, "dev": dev, "test": test}[split][:n]
+        rng = random.Random(f"search-world/{self.seed}/questions/{split}/{level}")
+        return TaskSet(hard_tasks(rng, self._kinds, split=split, hops=level, n=n, salt=str(self.seed)))
+
+
+_lock = threading.Lock()
+
+
+def shared_world(seed: int = 0, passages: int = 2000) -> SearchWorld:
+    """The world of this seed and size, made once per process with its index."""
+    with _lock:
+        return _world(seed, passages)
+
+
+@lru_cache(maxsize=4)
+def _world(seed: int, passages: int) -> SearchWorld:
+    world = SearchWorld(seed, passages)
+    _ = world.retriever  # built under the lock, not by the first of several threads
+    return world
