@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -122,11 +123,13 @@ def _disambiguate(entities: Sequence[Entity]) -> None:
                 entity.title = f"{entity.name} ({entity.attributes['sort']})"
 
 
-def _pick(rng: random.Random, pool: Sequence[Entity], fits: Callable[[Entity], bool]) -> Entity | None:
-    """A random member that fits, or None when a few tries find none: the fact is then left out of the world."""
+def _pick(
+    rng: random.Random, pool: Sequence[Entity], since: float = -math.inf, until: float = math.inf, but: Entity | None = None
+) -> Entity | None:
+    """A random member of these years, or None when a few tries find none: the fact is then left out of the world."""
     for _ in range(_CANDIDATES):
         candidate = rng.choice(pool)
-        if fits(candidate):
+        if since <= candidate.year <= until and candidate is not but:
             return candidate
     return None
 
@@ -148,19 +151,15 @@ def _relate_founded(rng: random.Random, names: NameMaker, world: Kinds) -> None:
     for city in cities:
         city.facts["river"] = rng.choice(rivers)
         city.facts["population"] = f"{rng.randint(3_000, 900_000):,}"
-        _relate(city, "mayor", _pick(rng, people, lambda p, city=city: p.year > city.year - 20))
+        _relate(city, "mayor", _pick(rng, people, since=city.year - 20))
     for first, second in _pairs(rng, cities):
         first.facts["twin"], second.facts["twin"] = second, first
     for company in world["company"]:
-        _relate(company, "headquarters", _pick(rng, cities, lambda c, company=company: c.year <= company.year))
-        _relate(company, "chief", _pick(rng, people, _adult_at(company.year)))
+        _relate(company, "headquarters", _pick(rng, cities, until=company.year))
+        _relate(company, "chief", _pick(rng, people, company.year - 60, company.year - 24))
     for institution in world["institution"]:
-        _relate(institution, "city", _pick(rng, cities, lambda c, institution=institution: c.year <= institution.year))
-        _relate(institution, "director", _pick(rng, people, _adult_at(institution.year)))
-
-
-def _adult_at(year: int) -> Callable[[Entity], bool]:
-    return lambda person: 24 <= year - person.year <= 60
+        _relate(institution, "city", _pick(rng, cities, until=institution.year))
+        _relate(institution, "director", _pick(rng, people, institution.year - 60, institution.year - 24))
 
 
 def _pairs(rng: random.Random, entities: Sequence[Entity]) -> list[tuple[Entity, Entity]]:
@@ -172,12 +171,12 @@ def _relate_people(rng: random.Random, world: Kinds) -> None:
     cities = world["city"]
     for person in world["person"]:
         year = person.year
-        birthplace = _pick(rng, cities, lambda c, year=year: c.year <= year) or rng.choice(cities)
+        birthplace = _pick(rng, cities, until=year) or rng.choice(cities)
         person.facts["birthplace"] = birthplace
-        _relate(person, "deathplace", _pick(rng, cities, lambda c, birthplace=birthplace: c is not birthplace))
-        _relate(person, "mentor", _pick(rng, world["person"], lambda p, year=year: 14 <= year - p.year <= 50))
-        _relate(person, "alma_mater", _pick(rng, world["institution"], lambda i, year=year: i.year <= year + 20))
-        _relate(person, "employer", _pick(rng, world["company"], lambda c, year=year: c.year <= year + 40))
+        _relate(person, "deathplace", _pick(rng, cities, but=birthplace))
+        _relate(person, "mentor", _pick(rng, world["person"], year - 50, year - 14))
+        _relate(person, "alma_mater", _pick(rng, world["institution"], until=year + 20))
+        _relate(person, "employer", _pick(rng, world["company"], until=year + 40))
     by_birth = sorted(world["person"], key=lambda p: p.year)
     for first, second in zip(by_birth[::2], by_birth[1::2]):
         if rng.random() < 0.7 and second.year - first.year < 15 and first.name != second.name:
@@ -190,17 +189,14 @@ def _relate_works_and_events(rng: random.Random, world: Kinds) -> None:
         creator = rng.choice(people)
         work.year = creator.year + rng.randint(22, 60)
         work.facts |= {"creator": creator, "year": str(work.year), "setting": rng.choice(cities)}
-        _relate(work, "publisher", _pick(rng, companies, lambda c, work=work: c.year <= work.year))
-        _relate(
-            work, "dedicatee",
-            _pick(rng, people, lambda p, creator=creator: p is not creator and abs(p.year - creator.year) < 50),
-        )  # fmt: skip
+        _relate(work, "publisher", _pick(rng, companies, until=work.year))
+        _relate(work, "dedicatee", _pick(rng, people, creator.year - 50, creator.year + 50, but=creator))
     for event in world["event"]:
         opener = rng.choice(people)
         event.year = opener.year + rng.randint(30, 62)
         event.facts |= {"date": f"{rng.randint(1, 28)} {rng.choice(_MONTHS)} {event.year}", "opener": opener}
-        _relate(event, "host", _pick(rng, cities, lambda c, event=event: c.year <= event.year))
-        _relate(event, "sponsor", _pick(rng, companies, lambda c, event=event: c.year <= event.year))
+        _relate(event, "host", _pick(rng, cities, until=event.year))
+        _relate(event, "sponsor", _pick(rng, companies, until=event.year))
 
 
 def _regions(rng: random.Random, names: NameMaker, cities: Sequence[Entity]) -> list[Entity]:
@@ -220,8 +216,6 @@ def _regions(rng: random.Random, names: NameMaker, cities: Sequence[Entity]) -> 
         regions.append(region)
     for city in cities:
         city.attributes["region"] = rng.choice(regions).name
-    for region in regions:
-        capital = region.facts["capital"]
-        if isinstance(capital, Entity):
-            capital.attributes["region"] = region.name
+    for region, capital in zip(regions, capitals):
+        capital.attributes["region"] = region.name
     return regions

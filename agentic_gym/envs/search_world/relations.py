@@ -39,14 +39,14 @@ class Relation:
 _ALL = (
     # person, first passage: life
     Relation(
-        "birth_year", "person", "value", (), "In which year was {x} born?", "{x} born year",
+        "birth_year", "person", "value", (), "In which year was {x} born?", "{x} born",
     ),
     Relation(
         "birthplace", "person", "city",
         ("{x} was born in {y}, where the family kept a small house by the market.",
          "Born in {y}, {x} was the youngest of several children.",
          "{x} was a native of {y} and was born there in a hard winter."),
-        "In which city was {x} born?", "{x} born in native of", "the city where {x} was born",
+        "In which city was {x} born?", "{x} born", "the city where {x} was born",
     ),
     Relation(
         "spouse", "person", "person",
@@ -60,7 +60,7 @@ _ALL = (
         ("{x} died in {y} and is buried there.",
          "The last years of {x} were spent abroad, and {x} died in {y}.",
          "{x} died at {y} after a short illness."),
-        "In which city did {x} die?", "{x} died in", "the city where {x} died",
+        "In which city did {x} die?", "{x} died", "the city where {x} died",
     ),
     # person, second passage: career
     Relation(
@@ -68,21 +68,21 @@ _ALL = (
         ("{x} learned the trade under {y}, a strict teacher.",
          "{y} was the teacher of {x} for six years.",
          "{x} was taught by {y}, whose methods left a lasting mark."),
-        "Who was the teacher of {x}?", "{x} teacher taught by learned under", "the teacher of {x}", part=1,
+        "Who was the teacher of {x}?", "{x} teacher", "the teacher of {x}", part=1,
     ),
     Relation(
         "alma_mater", "person", "institution",
         ("{x} studied at the {y} on a scholarship.",
          "The student years of {x} were passed at the {y}.",
          "A student of the {y}, {x} was known for long walks and short essays."),
-        "At which institution did {x} study?", "{x} studied at student", "the institution where {x} studied", part=1,
+        "At which institution did {x} study?", "{x} studied", "the institution where {x} studied", part=1,
     ),
     Relation(
         "employer", "person", "company",
         ("For most of a working life {x} was employed by the {y}.",
          "The {y} employed {x} as an adviser.",
          "{x} worked for the {y} until retirement."),
-        "Which company employed {x}?", "{x} employed by worked for company", "the company that employed {x}", part=1,
+        "Which company employed {x}?", "{x} employed", "the company that employed {x}", part=1,
     ),
     # city, first passage: geography
     Relation(
@@ -97,7 +97,7 @@ _ALL = (
         ("The last census counted {y} inhabitants in {x}.",
          "{x} has a population of {y}.",
          "With {y} inhabitants, {x} is neither large nor small for the region."),
-        "What is the population of {x}?", "{x} city population inhabitants census",
+        "What is the population of {x}?", "{x} city population",
     ),
     # city, second passage: history
     Relation(
@@ -105,21 +105,21 @@ _ALL = (
         ("{x} was founded in {y} on the site of a fishing camp.",
          "The town charter of {x}, which dates its founding, was sealed in {y}.",
          "The founding of {x} took place in {y}."),
-        "In which year was {x} founded?", "{x} city founded founding year charter", part=1,
+        "In which year was {x} founded?", "{x} city founded", part=1,
     ),
     Relation(
         "founder", "city", "person",
         ("The founder of {x} was {y}, who drew the first street plan.",
          "{y} founded {x} with forty settlers.",
          "Settlers led by {y}, the founder of {x}, cleared the first fields."),
-        "Who founded {x}?", "{x} city founder founded by", "the founder of {x}", part=1,
+        "Who founded {x}?", "{x} city founder", "the founder of {x}", part=1,
     ),
     Relation(
         "mayor", "city", "person",
         ("The longest-serving mayor of {x} was {y}.",
          "{y}, mayor of {x} for longer than anyone else, paved the quays.",
          "Of all who were mayor of {x}, {y} held the office longest."),
-        "Who was the longest-serving mayor of {x}?", "{x} city longest-serving mayor",
+        "Who was the longest-serving mayor of {x}?", "{x} city mayor",
         "the longest-serving mayor of {x}", part=1,
     ),
     Relation(
@@ -127,7 +127,7 @@ _ALL = (
         ("{x} is twinned with {y}.",
          "Since the flood, {x} and {y} have been twin cities.",
          "The twin city of {x} is {y}, and the two exchange a choir each year."),
-        "Which city is twinned with {x}?", "{x} twin city twinned with", "the twin city of {x}",
+        "Which city is twinned with {x}?", "{x} twin city", "the twin city of {x}",
         part=1, symmetric=True,
     ),
     # company
@@ -136,21 +136,21 @@ _ALL = (
         ("The {x} was founded by {y}.",
          "Its founder was {y}, who began with borrowed tools.",
          "{y} was the founder of the {x}."),
-        "Who founded {x}?", "{x} founder founded by", "the founder of {x}",
+        "Who founded {x}?", "{x} founder", "the founder of {x}",
     ),
     Relation(
         "founded_year", "company", "value",
         ("The company was founded in {y}.",
          "The founding deed of the {x} is dated {y}.",
          "The {x} was founded in {y} in a rented shed."),
-        "In which year was {x} founded?", "{x} founded year founding",
+        "In which year was {x} founded?", "{x} founded",
     ),
     Relation(
         "headquarters", "company", "city",
         ("The headquarters of the {x} are in {y}.",
          "The {x} has its headquarters in {y}, in a brick hall near the station.",
          "It is run from {y}, the city of its headquarters."),
-        "In which city does {x} have its headquarters?", "{x} headquarters city",
+        "In which city does {x} have its headquarters?", "{x} headquarters",
         "the city where {x} has its headquarters",
     ),
     Relation(
@@ -166,21 +166,21 @@ _ALL = (
         ("The {x} stands in {y}, behind the old ramparts.",
          "The buildings of the {x} are in {y}.",
          "The {x} has stood in {y} since its first day."),
-        "In which city does {x} stand?", "{x} stands in buildings city", "the city where {x} stands",
+        "In which city does {x} stand?", "{x} city", "the city where {x} stands",
     ),
     Relation(
         "founder", "institution", "person",
         ("The {x} was founded by {y}.",
          "{y}, its founder, left it a house and a library.",
          "The founder of the {x} was {y}."),
-        "Who founded {x}?", "{x} founder founded by", "the founder of {x}",
+        "Who founded {x}?", "{x} founder", "the founder of {x}",
     ),
     Relation(
         "founded_year", "institution", "value",
         ("It was founded in {y}.",
          "The founding of the {x} is dated {y}.",
          "The {x} was founded in {y} after years of debate."),
-        "In which year was {x} founded?", "{x} founded year founding",
+        "In which year was {x} founded?", "{x} founded",
     ),
     Relation(
         "director", "institution", "person",
@@ -202,28 +202,28 @@ _ALL = (
         ("It was first shown to the public in {y}.",
          "The first public showing was in {y}.",
          "The public first saw it in {y}, to mixed notices."),
-        "In which year was {x} first shown to the public?", "{x} first shown public year",
+        "In which year was {x} first shown to the public?", "{x} first shown",
     ),
     Relation(
         "publisher", "work", "company",
         ("The {y} paid for the work and kept the rights.",
          "It was paid for by the {y}.",
          "The rights were bought by the {y}, which also paid the costs."),
-        "Which company paid for {x}?", "{x} paid for rights company", "the company that paid for {x}",
+        "Which company paid for {x}?", "{x} rights company", "the company that paid for {x}",
     ),
     Relation(
         "dedicatee", "work", "person",
         ("It is dedicated to {y}.",
          "The dedication of {x} is to {y}.",
          "{y}, to whom {x} is dedicated, never commented on it."),
-        "To whom is {x} dedicated?", "{x} dedicated dedication to", "the person to whom {x} is dedicated",
+        "To whom is {x} dedicated?", "{x} dedicated", "the person to whom {x} is dedicated",
     ),
     Relation(
         "setting", "work", "city",
         ("The work is set in {y}.",
          "{x} is set in {y}, which it treats without flattery.",
          "Its setting is the city of {y}."),
-        "In which city is {x} set?", "{x} set in city setting", "the city in which {x} is set",
+        "In which city is {x} set?", "{x} setting city", "the city in which {x} is set",
     ),
     # event
     Relation(
@@ -231,14 +231,14 @@ _ALL = (
         ("The {x} opened on {y}.",
          "The opening day was {y}.",
          "On {y} the gates were opened to the public."),
-        "On which date did {x} open?", "{x} opened opening day date",
+        "On which date did {x} open?", "{x} opening day",
     ),
     Relation(
         "host", "event", "city",
         ("The {x} was held in {y}.",
          "{y} was the host city of the {x}.",
          "It took place in {y}, the host city, over nine days."),
-        "Which city hosted {x}?", "{x} host city held in", "the city that hosted {x}",
+        "Which city hosted {x}?", "{x} host city", "the city that hosted {x}",
     ),
     Relation(
         "opener", "event", "person",
@@ -252,7 +252,7 @@ _ALL = (
         ("The {y} was the sponsor of the {x}.",
          "It was sponsored by the {y}.",
          "The costs were met by its sponsor, the {y}."),
-        "Which company sponsored {x}?", "{x} sponsor sponsored by", "the company that sponsored {x}",
+        "Which company sponsored {x}?", "{x} sponsor", "the company that sponsored {x}",
     ),
     # region: common knowledge of that world, told to the agent in the primer
     Relation(
@@ -278,7 +278,7 @@ _ALL = (
     Relation(
         "union_year", "region", "value",
         ("{x} joined the union in {y}.",),
-        "In which year did {x} join the union?", "{x} region joined union year",
+        "In which year did {x} join the union?", "{x} region union",
     ),
 )  # fmt: skip
 
