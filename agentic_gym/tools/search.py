@@ -157,8 +157,8 @@ def _token_costs(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _cut(text: str, max_tokens: int) -> str:
-    """The longest run of whole words from the start that fits, with " ..." (one token) after it."""
-    end, used = 0, 1
+    """The longest run of whole words from the start that fits together with the " ..." after it."""
+    end, used = 0, approximate_tokens("...")
     for piece_end, cost in _token_costs(text):
         used += cost
         if used > max_tokens:

@@ -67,7 +67,7 @@ class SearchWorld:
         """The text that makes the *primer* questions easy: teach it in a cold start, or put it into a prompt."""
         return primer_text(self._kinds["region"])
 
-    def tasks(self, split: str = "train", *, levels: Iterable[int] = (0, 1, 2, 3), per_level: int = 200) -> TaskSet:
+    def tasks(self, split: str = "train", *, levels: Iterable[int | str] = (0, 1, 2, 3), per_level: int = 200) -> TaskSet:
         """Questions of one split; level h needs h searches, level 0 (the easy band) none.
 
         Args:
@@ -79,14 +79,15 @@ class SearchWorld:
         Raises:
             ValueError: an unknown split or level, or a world too small for so many questions.
         """
-        levels = sorted(set(levels))
+        wanted = set(levels)
         if split not in SPLITS:
             raise ValueError(f"split must be one of {', '.join(SPLITS)}, got {split!r}")
-        if not levels or not set(levels) <= set(range(MAX_HOPS + 1)):
-            raise ValueError(f"levels must be from 0 to {MAX_HOPS}, got {levels}")
+        known = range(MAX_HOPS + 1)
+        if not wanted or not wanted <= set(known):
+            raise ValueError(f"levels must be numbers from 0 to {MAX_HOPS}, got {sorted(wanted, key=str)}")
         if per_level < 1:
             raise ValueError(f"per_level must be at least 1, got {per_level}")
-        found = [task for level in levels for task in self._level(split, level, per_level)]
+        found = [task for level in known if level in wanted for task in self._level(split, level, per_level)]
         return TaskSet(found, name=f"world-{self.seed}", split=split)
 
     def _level(self, split: str, level: int, n: int) -> TaskSet:
