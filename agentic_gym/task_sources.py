@@ -22,7 +22,7 @@ from typing import Any, Literal
 from agentic_gym.answers import extract_boxed
 from agentic_gym.tasks import TaskSet, near, read_records
 
-__all__ = ["DATA_VARIABLE", "GENERATORS", "SOURCES", "TaskSource", "load_tasks", "math_record"]
+__all__ = ["DATA_VARIABLE", "GENERATORS", "SOURCES", "TaskSource", "load_tasks", "math_record", "qa_record"]
 
 DATA_VARIABLE = "AGENTIC_GYM_DATA"
 """The environment variable that names the folder of local data files."""
@@ -63,6 +63,40 @@ def math_record(record: Mapping[str, Any]) -> dict[str, Any]:
         "level": level,
         "info": info,
     }
+
+
+def qa_record(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Read one question of any of the usual question-answering layouts.
+
+    The question is `question`, `problem` or `prompt` (also a chat, as in Search-R1's files: what follows "Question:" in its last
+    message); the accepted answers are `golden_answers`, `answers`, `answer` or Search-R1's `reward_model` target. The titles of
+    HotpotQA's supporting facts become `gold_titles`; paragraphs that come with a question (`metadata`, `context`) are left out.
+
+    >>> qa_record({"question": "Who?", "golden_answers": ["Ada", "Ada L."], "type": "bridge"})
+    {'prompt': 'Who?', 'answer': ['Ada', 'Ada L.'], 'level': None, 'info': {'type': 'bridge'}}
+    """
+    rest = {key.lower(): value for key, value in record.items() if value is not None}
+    prompt = next((rest[key] for key in ("question", "problem", "prompt") if rest.get(key)), None)
+    if isinstance(prompt, (list, tuple)) and isinstance(prompt[-1], Mapping):
+        prompt = str(prompt[-1].get("content", "")).rpartition("Question:")[2].strip()
+    reward = rest.get("reward_model") or {}
+    target = (reward.get("ground_truth") or {}).get("target") if isinstance(reward, Mapping) else None
+    found = next((rest[key] for key in ("golden_answers", "answers", "answer") if key in rest), target)
+    answers = [str(answer) for answer in (found if isinstance(found, (list, tuple)) else [found]) if answer is not None]
+    if not isinstance(prompt, str) or not prompt or not answers:
+        raise ValueError(f"no question or no answer among the fields {sorted(record)}")
+    metadata = rest.get("metadata")
+    facts = metadata.get("supporting_facts") if isinstance(metadata, Mapping) else None
+    info = dict(rest.pop("info", {}))
+    if isinstance(facts, Mapping) and isinstance(facts.get("title"), (list, tuple)):
+        info["gold_titles"] = list(dict.fromkeys(facts["title"]))
+    info |= {key: value for key, value in rest.items() if key not in _QA_FIELDS}
+    return {"prompt": prompt, "answer": answers, "level": rest.get("level"), "info": info}
+
+
+_QA_FIELDS = frozenset(
+    ("question", "problem", "prompt", "golden_answers", "answers", "answer", "reward_model", "level", "metadata", "context")
+)
 
 
 @dataclass(frozen=True)
@@ -107,6 +141,16 @@ _SUBJECTS = (
     "precalculus",
 )
 
+_FLASH_RAG = "RUC-NLPIR/FlashRAG_datasets"
+"""The collection that Search-R1 and its successors train and test on."""
+
+
+def _qa(name: str, *, test: str = "test", train: str | None = None) -> TaskSource:
+    """One of the seven question-answering sets of that collection, scored by exact match as there."""
+    splits = {"test": test} if train is None else {"train": train, "test": test}
+    return TaskSource(name, _FLASH_RAG, configs=(name,), splits=splits, convert=qa_record, metric="em")
+
+
 SOURCES: dict[str, TaskSource] = {
     source.name: source
     for source in (
@@ -115,6 +159,21 @@ SOURCES: dict[str, TaskSource] = {
         TaskSource("math500", "HuggingFaceH4/MATH-500", splits={"test": "test"}),
         TaskSource("aime24", "HuggingFaceH4/aime_2024", splits={"test": "train"}),
         TaskSource("aime25", "math-ai/aime25", splits={"test": "test"}),
+        _qa("nq", train="train"),
+        _qa("triviaqa", train="train"),
+        _qa("popqa"),
+        _qa("hotpotqa", train="train", test="dev"),
+        _qa("2wikimultihopqa", train="train", test="dev"),
+        _qa("musique", train="train", test="dev"),
+        _qa("bamboogle"),
+        TaskSource("simpleqa", "basicv8vc/SimpleQA", splits={"test": "test"}, convert=qa_record, metric="f1"),
+        TaskSource(
+            "webwalkerqa",
+            "callanwu/WebWalkerQA",
+            splits={"train": "silver", "test": "main"},
+            convert=qa_record,
+            metric="f1",
+        ),
     )
 }
 """Every named data set."""

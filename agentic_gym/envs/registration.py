@@ -15,6 +15,10 @@ ENVIRONMENTS: Mapping[str, tuple[str, str]] = MappingProxyType(
             "agentic_gym.envs.math_tools:MathTools",
             "arithmetic to number theory, GSM8K, MATH, AIME: think, call Python, answer",
         ),
+        "agentic_gym/SearchQA-v0": (
+            "agentic_gym.envs.search_qa:SearchQA",
+            "a fictional encyclopedia, or NQ, HotpotQA, MuSiQue and others over any corpus: think, search, read, answer",
+        ),
     }
 )
 """id -> (entry point, what it is in a line)."""

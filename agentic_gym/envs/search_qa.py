@@ -6,18 +6,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from agentic_gym.actions import ParsedAction
 from agentic_gym.answers import exact_match, token_f1
 from agentic_gym.envs.search_qa_oracle import SearchOracle
-from agentic_gym.envs.search_world import SPLITS, shared_world
+from agentic_gym.envs.search_world import shared_world
+from agentic_gym.envs.search_world.questions import SPLITS
 from agentic_gym.episodes import ToolEvent
 from agentic_gym.roles import OnlineJudge
-from agentic_gym.tasks import Task, TaskSet
+from agentic_gym.task_sources import DATA_VARIABLE, SOURCES, TaskSource, load_tasks, qa_record
+from agentic_gym.tasks import Task, TaskSet, read_records
 from agentic_gym.text_env import TextEnv, Transition
 from agentic_gym.tools.retrieval import open_retriever
 from agentic_gym.tools.search import Passage, Retriever, SearchReply, SearchTool
@@ -25,6 +29,7 @@ from agentic_gym.tools.search import Passage, Retriever, SearchReply, SearchTool
 __all__ = ["SearchEvent", "SearchQA"]
 
 _DEFAULT_LEVELS = (0, 1, 2, 3)
+_QA_SETS = tuple(name for name, source in SOURCES.items() if source.metric != "math")
 
 
 class SearchEvent(NamedTuple):
@@ -47,14 +52,14 @@ class SearchQA(TextEnv):
     (``SearchWorld``).
 
     Args:
-        tasks: a ``TaskSet``, a file of tasks, a data set's name (``"nq"``, ``"hotpotqa"``, ... see ``task_sources``), or
+        tasks: a ``TaskSet``, a file of questions, a data set's name (``"nq"``, ``"hotpotqa"``, ... see ``task_sources``), or
             ``"world"``, ``"world-dev"``, ``"world-test"``: the fictional encyclopedia's splits. None is ``"world"``.
         retriever: a ``Retriever``, a JSONL corpus (searched with BM25) or the address of a server of Search-R1's protocol. May be
             left out for the fictional encyclopedia only.
         levels: keep only tasks of these levels; for the fictional encyclopedia 0 to 4, the number of searches a question needs
             (by default 0 to 3, which fit four turns).
-        metric: what is rewarded: "em" (exact match) or "f1" (token overlap), each the best over the accepted answers.
-            ``success`` is an exact match with both.
+        metric: what is rewarded: "em" (exact match) or "f1" (token overlap), each the best over the accepted answers; None takes
+            what is usual for a named data set, else "em". ``success`` is an exact match with both.
         top_k: passages per result.
         max_tokens: budget of a result, in approximate tokens.
         max_turns, instructions, render_mode: see ``TextEnv``.
@@ -79,19 +84,21 @@ class SearchQA(TextEnv):
         *,
         retriever: Retriever | str | Path | None = None,
         levels: Collection[int | str] | None = None,
-        metric: Literal["em", "f1"] = "em",
+        metric: Literal["em", "f1"] | None = None,
         top_k: int = 3,
         max_tokens: int = 500,
         max_turns: int = 4,
         instructions: str | None = None,
         render_mode: str | None = None,
     ) -> None:
+        if metric is None:
+            metric = "f1" if isinstance(tasks, str) and tasks in SOURCES and SOURCES[tasks].metric == "f1" else "em"
         if metric not in ("em", "f1"):
-            raise ValueError(f"metric must be 'em' or 'f1', got {metric!r}")
+            raise ValueError(f"metric must be 'em', 'f1' or None, got {metric!r}")
         tasks, engine = _resolve(tasks, retriever, levels)
-        for task in tasks:
-            if not _golds(task):
-                raise ValueError(f"task {task.id!r} of {tasks.name!r} has no answer to grade with")
+        unanswered = next((task for task in tasks if task.answer is None or task.answer == ()), None)
+        if unanswered is not None:
+            raise ValueError(f"task {unanswered.id!r} of {tasks.name!r} has no answer to grade with")
         self.metric = metric
         self._search = _EpisodeSearch(SearchTool(engine, top_k=top_k, max_tokens=max_tokens))
         super().__init__(
@@ -173,13 +180,35 @@ def _resolve(
             "the address of a search server, or an object with search(queries, k)"
         )
     if not isinstance(tasks, TaskSet):
-        from agentic_gym.task_sources import load_tasks
-
-        tasks = load_tasks(tasks)
+        tasks = _load(tasks)
     return tasks if levels is None else tasks.filter(levels=levels), open_retriever(retriever)
+
+
+def _load(tasks: str | Path) -> TaskSet:
+    """A named data set or a file of questions, read once per process while it stays as it is."""
+    if str(tasks) in _QA_SETS:
+        return _named(str(tasks), os.environ.get(DATA_VARIABLE))
+    path = Path(tasks).resolve()
+    if not path.is_file():
+        raise FileNotFoundError(f"no data set and no file {str(tasks)!r}; known data sets: {', '.join(_QA_SETS)}")
+    stat = path.stat()
+    return _file(path, stat.st_size, stat.st_mtime_ns)
+
+
+@lru_cache(maxsize=16)
+def _named(name: str, data_folder: str | None) -> TaskSet:
+    """Keyed by the folder too, because that is where ``load_tasks`` looks."""
+    return load_tasks(name)
+
+
+@lru_cache(maxsize=16)
+def _file(path: Path, size: int, mtime_ns: int) -> TaskSet:
+    """Questions in any of the usual layouts. Keyed by size and time too, so that a rewritten file is read anew."""
+    name = path.name.split(".")[0]
+    return TaskSource(name, hub="", convert=qa_record, metric="em").build(read_records(path), "test", str(path))
 
 
 def _golds(task: Task) -> tuple[str, ...]:
     """The accepted answers as texts."""
     answers = task.answer if isinstance(task.answer, tuple) else (task.answer,)
-    return tuple(str(answer) for answer in answers if answer is not None)
+    return tuple(map(str, answers))

@@ -82,11 +82,10 @@ class SearchExpert:
                 for fact in chain
             ]
         answer = str(task.answer[0] if isinstance(task.answer, tuple) else task.answer)
-        queries = [task.prompt]
+        queries = [task.prompt, *task.info.get("gold_titles", ())]
         if self.corpus is not None:
-            gold = task.info.get("gold", ())
-            queries += [self.corpus[self.corpus.position(passage)].title for passage in dict.fromkeys(gold)]
-        return [_Lookup(query, f"I will look up: {query}", answer) for query in queries]
+            queries += [self.corpus[self.corpus.position(passage)].title for passage in task.info.get("gold", ())]
+        return [_Lookup(query, f"I will look up: {query}", answer) for query in dict.fromkeys(queries)]
 
 
 class NoisySearchExpert(SearchExpert):

@@ -23,8 +23,9 @@ class SearchOracle:
     - E: a query that brings a relevant passage which the episode had not shown;
     - N: all else (only known or irrelevant passages, nothing found, a refused or invalid action).
 
-    A passage is relevant if it is a gold passage or, for tasks that know none, if it holds an accepted answer. Where neither can
-    tell (a yes/no question without gold passages), a search gets no label; nor does one that failed for want of the engine.
+    A passage is relevant if it is a gold passage (by id or title) or, for tasks that know none, if it holds an accepted answer.
+    Where neither can tell (a yes/no question without gold passages), a search gets no label; nor does one that failed for want
+    of the engine.
     """
 
     def begin(self, env: Any, observation: str, info: Mapping[str, Any]) -> None:
@@ -51,9 +52,10 @@ class SearchOracle:
 
 def is_relevant(passage: Passage, task: Task) -> bool | None:
     """Whether a passage helps to answer; None where the task does not tell."""
-    gold = task.info.get("gold")
-    if gold:
-        return passage.id in gold
+    if gold := task.info.get("gold"):
+        return passage.id in gold or passage.id in task.info.get("relevant", ())
+    if titles := task.info.get("gold_titles"):
+        return passage.title in titles
     answers = task.answer if isinstance(task.answer, tuple) else (task.answer,)
     wanted = [normalize_squad(str(answer)) for answer in answers]
     wanted = [answer for answer in wanted if answer and answer not in _VERDICTS]

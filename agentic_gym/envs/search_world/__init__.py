@@ -53,6 +53,8 @@ class SearchWorld:
         everything = prose + common
         random.Random(f"search-world/{seed}/order").shuffle(everything)
         self.corpus = Corpus(everything)
+        self._tasks: dict[tuple[str, tuple[int, ...], int], TaskSet] = {}
+        self._lock = threading.Lock()
 
     def __repr__(self) -> str:
         return f"SearchWorld(seed={self.seed}, passages={self.passages})"
@@ -68,7 +70,7 @@ class SearchWorld:
         return primer_text(self._kinds["region"])
 
     def tasks(self, split: str = "train", *, levels: Iterable[int | str] = (0, 1, 2, 3), per_level: int = 200) -> TaskSet:
-        """Questions of one split; level h needs h searches, level 0 (the easy band) none.
+        """Questions of one split; level h needs h searches, level 0 (the easy band) none. Equal calls give the same object.
 
         Args:
             split: "train", "dev" or "test". The final facts of hard questions are disjoint between splits; the easy band,
@@ -87,8 +89,12 @@ class SearchWorld:
             raise ValueError(f"levels must be numbers from 0 to {MAX_HOPS}, got {sorted(wanted, key=str)}")
         if per_level < 1:
             raise ValueError(f"per_level must be at least 1, got {per_level}")
-        found = [task for level in known if level in wanted for task in self._level(split, level, per_level)]
-        return TaskSet(found, name=f"world-{self.seed}", split=split)
+        key = (split, tuple(level for level in known if level in wanted), per_level)
+        with self._lock:
+            if key not in self._tasks:
+                found = [task for level in key[1] for task in self._level(split, level, per_level)]
+                self._tasks[key] = TaskSet(found, name=f"world-{self.seed}", split=split)
+            return self._tasks[key]
 
     def _level(self, split: str, level: int, n: int) -> TaskSet:
         if level == 0:

@@ -49,8 +49,8 @@ Kinds = dict[str, list[Entity]]
 
 
 def make_entities(rng: random.Random, passages: int) -> Kinds:
-    """Invent a world for about ``passages`` passages: kind -> entities, with all their facts."""
-    count = {kind: max(4, int(share * passages)) for kind, share in _SHARES.items()}
+    """Invent a world of at most ``passages`` passages: kind -> entities, with all their facts."""
+    count = {kind: int(share * (passages - _REGIONS)) for kind, share in _SHARES.items()}
     names = NameMaker(rng, count["person"])
     world: Kinds = {
         "person": _people(rng, names, count["person"]),

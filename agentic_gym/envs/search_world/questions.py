@@ -1,7 +1,8 @@
 """Questions of one to four hops over the fictional world, each with its chain of facts.
 
-A chain starts from an entity that the question names and follows one relation per hop; the answer is the last object. Every
-hop's fact is stated in exactly one passage, that of its subject, so the gold passages and the hop count are known.
+A chain starts from an entity that the question names and follows one relation per hop; the answer is the last object. Each fact
+is stated in one passage, that of its subject (a symmetric one in its object's as well), so the gold passages and the hop count
+are known.
 
 Train, dev and test differ in what they ask for: the *final* fact of a question (the one that yields the answer) belongs to one
 split. Nothing learnt by heart from training questions answers a test question.
@@ -26,8 +27,8 @@ MAX_HOPS = 4
 SPLITS = ("train", "dev", "test")
 
 _SHARE_TRAIN, _SHARE_DEV = 0.7, 0.1
-_MAX_TRIES = 400
-"""Draws per question before the world counts as too small for more of that kind."""
+_MAX_MISSES = 20_000
+"""Draws in a row without a new question after which the world counts as too small for more of that kind."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,13 @@ class _Hop:
     @property
     def passage(self) -> str:
         return passage_id(self.subject, self.relation.part)
+
+    @property
+    def mirror(self) -> str | None:
+        """The other passage that states a symmetric fact."""
+        if self.relation.symmetric and isinstance(self.object, Entity):
+            return passage_id(self.object, self.relation.part)
+        return None
 
 
 def hard_tasks(rng: random.Random, world: Kinds, *, split: str, hops: int, n: int, salt: str) -> Iterator[Task]:
@@ -61,10 +69,10 @@ def hard_tasks(rng: random.Random, world: Kinds, *, split: str, hops: int, n: in
     """
     starts = [entity for kind, entities in world.items() if kind != "region" for entity in entities]
     seen: set[str] = set()
-    tries = 0
+    misses = 0
     while len(seen) < n:
-        tries += 1
-        if tries > n * _MAX_TRIES:
+        misses += 1
+        if misses > _MAX_MISSES:
             raise ValueError(f"the world holds too few {hops}-hop questions for {n} in split {split!r}: give it more passages")
         chain = _walk(rng, rng.choice(starts), hops)
         if chain is None or split_of(chain[-1], salt) != split:
@@ -73,6 +81,7 @@ def hard_tasks(rng: random.Random, world: Kinds, *, split: str, hops: int, n: in
         if question in seen or _gives_away(question, chain):
             continue
         seen.add(question)
+        misses = 0
         yield _task(f"{split}-{hops}hop-{len(seen) - 1}", question, chain)
 
 
@@ -134,6 +143,11 @@ def _task(task_id: str, question: str, chain: list[_Hop]) -> Task:
         }
         for hop in chain
     ]
-    gold = [hop.passage for hop in chain]
-    info = {"band": "hard", "hops": len(chain), "gold": gold, "chain": facts}
+    info = {
+        "band": "hard",
+        "hops": len(chain),
+        "gold": [hop.passage for hop in chain],
+        "relevant": [hop.mirror for hop in chain if hop.mirror is not None],
+        "chain": facts,
+    }
     return Task(task_id, question, (chain[-1].object_name,), len(chain), info)

@@ -4,7 +4,7 @@ import json
 import socket
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
@@ -59,11 +59,8 @@ def raw_server(behave):
     threads = []
 
     def handle(connection):
-        with connection:
-            try:
-                behave(connection, stop)
-            except OSError:
-                pass
+        with connection, suppress(OSError):
+            behave(connection, stop)
 
     def accept():
         while True:

@@ -90,9 +90,9 @@ def test_a_closed_port_and_an_unknown_host():
 
 def test_a_huge_reply_is_refused(monkeypatch):
     monkeypatch.setattr("agentic_gym.tools.retrieval.http.MAX_RESPONSE_BYTES", 1000)
-    with raw_server(reply_with(http_reply({"result": [[]], "padding": "x" * 10_000}))) as url:
-        with pytest.raises(SearchUnavailable, match="longer than 1000 bytes"):
-            client(url).search(["a"], 3)
+    padded = http_reply({"result": [[]], "padding": "x" * 10_000})
+    with raw_server(reply_with(padded)) as url, pytest.raises(SearchUnavailable, match="longer than 1000 bytes"):
+        client(url).search(["a"], 3)
 
 
 def counting(replies):
