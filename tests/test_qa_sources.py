@@ -24,7 +24,7 @@ SEARCH_R1 = {
     "question": "who got the first nobel prize in physics?",
     "golden_answers": ["Wilhelm Conrad Röntgen"],
     "data_source": "nq",
-    "prompt": [{"role": "user", "content": "Answer the given question. ... Question: who got the first nobel prize in physics?\n"}],
+    "prompt": [{"role": "user", "content": "Answer the question. ... Question: who got the first nobel prize in physics?\n"}],
     "ability": "fact-reasoning",
     "reward_model": {"ground_truth": {"target": ["Wilhelm Conrad Röntgen"]}, "style": "rule"},
     "extra_info": {"index": 3, "split": "test"},
@@ -50,10 +50,12 @@ SEARCH_R1 = {
 def test_layouts(record, prompt, answers, info):
     read = qa_record(record)
     assert (read["prompt"], read["answer"]) == (prompt, answers)
-    assert info.items() <= {k: v for k, v in read["info"].items()}.items()
+    assert info.items() <= read["info"].items()
 
 
-@pytest.mark.parametrize("record", [{}, {"question": "?"}, {"answer": "x"}, {"question": "", "answer": "x"}, {"question": "?", "answer": []}])
+@pytest.mark.parametrize(
+    "record", [{}, {"question": "?"}, {"answer": "x"}, {"question": "", "answer": "x"}, {"question": "?", "answer": []}]
+)
 def test_incomplete_records(record):
     with pytest.raises(ValueError, match="no question or no answer"):
         qa_record(record)
