@@ -178,7 +178,10 @@ SOURCES: dict[str, TaskSource] = {
 }
 """Every named data set."""
 
-GENERATORS: dict[str, str] = {"arithmetic": "agentic_gym.envs.math_tasks:generate_arithmetic"}
+GENERATORS: dict[str, str] = {
+    "arithmetic": "agentic_gym.envs.math_tasks:generate_arithmetic",
+    "world": "agentic_gym.envs.search_world:world_tasks",
+}
 """Entry points, as in Gymnasium's registry, of functions that take `levels` and `split` and return a `TaskSet`."""
 
 
@@ -192,7 +195,7 @@ def load_tasks(
     """Load a named data set or a file of tasks.
 
     Args:
-        name_or_path: a name in `SOURCES` or `GENERATORS` ("arithmetic"), or a file for `TaskSet.from_file`.
+        name_or_path: a name in `SOURCES` or `GENERATORS` ("arithmetic", "world"), or a file for `TaskSet.from_file`.
         split: "train" or "test"; by default "test" for a data set and "train" for a generator.
         path: a file or folder that holds the named data set, instead of looking for it.
         levels: keep only these levels.

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 from agentic_gym.actions import ParsedAction
 from agentic_gym.answers import exact_match, token_f1
 from agentic_gym.envs.search_qa_oracle import SearchOracle
-from agentic_gym.envs.search_world import shared_world
+from agentic_gym.envs.search_world import DEFAULT_LEVELS, shared_world
 from agentic_gym.envs.search_world.questions import SPLITS
 from agentic_gym.episodes import ToolEvent
 from agentic_gym.roles import OnlineJudge
@@ -28,7 +28,6 @@ from agentic_gym.tools.search import Passage, Retriever, SearchReply, SearchTool
 
 __all__ = ["SearchEvent", "SearchQA"]
 
-_DEFAULT_LEVELS = (0, 1, 2, 3)
 _QA_SETS = tuple(name for name, source in SOURCES.items() if source.metric != "math")
 
 
@@ -172,7 +171,7 @@ def _resolve(
     if tasks is None or tasks in ("world", *(f"world-{split}" for split in SPLITS)):
         world = shared_world()
         split = SPLITS[0] if tasks in (None, "world") else str(tasks).removeprefix("world-")
-        found = world.tasks(split, levels=_DEFAULT_LEVELS if levels is None else levels)
+        found = world.tasks(split, levels=DEFAULT_LEVELS if levels is None else levels)
         return found, world.retriever if retriever is None else open_retriever(retriever)
     if retriever is None:
         raise ValueError(

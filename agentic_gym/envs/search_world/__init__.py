@@ -1,7 +1,7 @@
 """A fictional encyclopedia, generated from a seed: passages, questions, and the facts behind them. Nothing is downloaded.
 
 - ``SearchWorld``: one world: its corpus, retriever, tasks and primer.
-- ``shared_world``: the same, kept within the process, so that a thousand environments use one.
+- ``shared_world``: the same, kept within the process, so that a thousand environments use one; ``world_tasks``: its questions.
 
 People, cities, companies, institutions, works and events have dates and relations, share names with others of their kind, and are
 described in prose with asides that lead nowhere. As all of it is invented, no model knows it beforehand.
@@ -21,7 +21,10 @@ from agentic_gym.envs.search_world.questions import MAX_HOPS, SPLITS, hard_tasks
 from agentic_gym.tasks import TaskSet
 from agentic_gym.tools.retrieval import BM25Retriever, Corpus
 
-__all__ = ["SearchWorld", "shared_world"]
+__all__ = ["DEFAULT_LEVELS", "SearchWorld", "shared_world", "world_tasks"]
+
+DEFAULT_LEVELS = (0, 1, 2, 3)
+"""What fits four turns: a question of level 4 needs four searches and an answer."""
 
 MIN_PASSAGES = 500
 
@@ -69,7 +72,7 @@ class SearchWorld:
         """The text that makes the *primer* questions easy: teach it in a cold start, or put it into a prompt."""
         return primer_text(self._kinds["region"])
 
-    def tasks(self, split: str = "train", *, levels: Iterable[int | str] = (0, 1, 2, 3), per_level: int = 200) -> TaskSet:
+    def tasks(self, split: str = "train", *, levels: Iterable[int | str] = DEFAULT_LEVELS, per_level: int = 200) -> TaskSet:
         """Questions of one split; level h needs h searches, level 0 (the easy band) none. Equal calls give the same object.
 
         Args:
@@ -113,6 +116,11 @@ def shared_world(seed: int = 0, passages: int = 2000) -> SearchWorld:
     """The world of this seed and size, made once per process with its index."""
     with _lock:
         return _world(seed, passages)
+
+
+def world_tasks(levels: int | Iterable[int | str] = DEFAULT_LEVELS, split: str = "train") -> TaskSet:
+    """Questions of the default world; what ``load_tasks("world")`` gives."""
+    return shared_world().tasks(split, levels=[levels] if isinstance(levels, int) else levels)
 
 
 @lru_cache(maxsize=4)
