@@ -119,7 +119,7 @@ def _build(corpus: Corpus, k1: float, b: float) -> Index:
     try:
         import bm25s
     except ImportError as error:
-        raise ImportError("BM25Retriever needs bm25s: pip install agentic-gym (or bm25s)") from error
+        raise ImportError("BM25Retriever needs bm25s: pip install bm25s") from error
     vocabulary: dict[str, int] = {}
     terms = [
         [vocabulary.setdefault(term, len(vocabulary)) for term in index_terms(f"{passage.title} {passage.text}")]
