@@ -8,6 +8,7 @@ Both are policies (``respond``) without state: what to do next depends on the ep
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -91,7 +92,8 @@ class SearchExpert:
 class NoisySearchExpert(SearchExpert):
     """A ``SearchExpert`` that errs at rate ``noise``: it repeats a query, asks something else, or gives a wrong answer.
 
-    Each decision is drawn from (``seed``, the episode's seed, the turn), so a run can be repeated.
+    Each decision is drawn from (``seed``, the episode's seed, its task, the turn), so a run can be repeated and an episode does not
+    depend on its neighbours.
 
     Args:
         tasks: as for ``SearchExpert``; at least two.
@@ -110,7 +112,7 @@ class NoisySearchExpert(SearchExpert):
         self.seed = seed
 
     def _act(self, episode: Episode, task: Task) -> str:
-        rng = np.random.default_rng([self.seed, episode.seed, len(episode.steps)])
+        rng = np.random.default_rng([self.seed, episode.seed, zlib.crc32(task.id.encode()), len(episode.steps)])
         if rng.random() >= self.noise:
             return super()._act(episode, task)
         other = self.tasks.sample(rng)
