@@ -92,8 +92,8 @@ class SearchExpert:
 class NoisySearchExpert(SearchExpert):
     """A ``SearchExpert`` that errs at rate ``noise``: it repeats a query, asks something else, or gives a wrong answer.
 
-    Each decision is drawn from (``seed``, the episode's seed, its task, the turn), so a run can be repeated and an episode does not
-    depend on its neighbours.
+    Each decision is drawn from (``seed``, the episode's seed, its task, the turn), so a run can be repeated and an episode does
+    not depend on its neighbours.
 
     Args:
         tasks: as for ``SearchExpert``; at least two.
