@@ -25,9 +25,9 @@ class CatalogueError(ValueError):
     """The shop's data cannot be used; the message names the file or product and the fix."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Product:
-    """One product as the shop shows and judges it."""
+    """One product as the shop shows and judges it; compared by identity, since an asin is unique in its shop."""
 
     asin: str
     title: str

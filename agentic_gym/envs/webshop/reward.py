@@ -5,14 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import importlib.util
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 from agentic_gym.envs.webshop.goals import Goal
 from agentic_gym.envs.webshop.products import Product
 
-__all__ = ["purchase_reward", "similar"]
+__all__ = ["purchase_reward", "require_rapidfuzz", "similar", "wishes_met"]
 
 _SIMILAR_ABOVE = 85
 _COLOURS = (
@@ -24,6 +25,12 @@ _COLOURS = (
     "skull slate steel stone stonewash sunflower tan taupe teal tiger turquoise violet walnut wheat white wine yellow"
 ).split()
 _DROP_LATIN_1 = {code: None for code in range(128, 256)}
+
+
+def require_rapidfuzz() -> None:
+    """Raise ImportError with the install line where rapidfuzz is missing: before a shop opens, not at its first purchase."""
+    if importlib.util.find_spec("rapidfuzz") is None:
+        raise ImportError("WebShop's reward needs rapidfuzz: pip install 'agentic-gym[webshop]'")
 
 
 @lru_cache(maxsize=1 << 17)
@@ -58,8 +65,10 @@ def _wanted_option(group: str, value: str) -> str:
     return next((colour for colour in _COLOURS if colour in (group, value)), str((group, value)))
 
 
-def _options_met(chosen: Iterable[str], wanted: Mapping[str, str] | Sequence[str], pair_options: bool) -> int:
-    values = [_plain_colour(value) for value in chosen]
+def wishes_met(options: Mapping[str, str], goal: Goal, *, pair_options: bool = True) -> int:
+    """How many of the goal's wanted options the chosen ones (group -> value) satisfy."""
+    wanted = goal.goal_options
+    values = [_plain_colour(value) for value in options.values()]
     if not isinstance(wanted, Mapping):
         wishes = [_plain_colour(value) for value in wanted]
     elif pair_options:
@@ -125,7 +134,7 @@ def purchase_reward(
     factor, info = _type_factor(product, goal, nouns, goal_nouns)
     price_met = price <= goal.price_upper
     attributes_met = _attributes_met(product, goal.attributes)
-    options_met = _options_met(options.values(), goal.goal_options, pair_options)
+    options_met = wishes_met(options, goal, pair_options=pair_options)
     wishes = len(goal.attributes) + len(goal.goal_options) + 1
     reward = (attributes_met + options_met + price_met) / wishes * factor
     info |= {"r_att": attributes_met / len(goal.attributes), "w_att": len(goal.attributes) / wishes}
