@@ -15,6 +15,10 @@ ENVIRONMENTS: Mapping[str, tuple[str, str]] = MappingProxyType(
             "agentic_gym.envs.math_tools:MathTools",
             "arithmetic to number theory, GSM8K, MATH, AIME: think, call Python, answer",
         ),
+        "agentic_gym/WebShop-v0": (
+            "agentic_gym.envs.webshop.env:WebShop",
+            "search a simulated shop, choose options, buy what the instruction asks for",
+        ),
     }
 )
 """id -> (entry point, what it is in a line)."""

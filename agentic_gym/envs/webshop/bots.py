@@ -12,13 +12,15 @@ import gymnasium as gym
 import numpy as np
 
 from agentic_gym.envs.webshop.env import WebShop
-from agentic_gym.envs.webshop.pages import RESULTS_PER_PAGE
+from agentic_gym.envs.webshop.pages import RESULTS_PER_PAGE, SUB_PAGES
 from agentic_gym.envs.webshop.reward import wishes_met
 from agentic_gym.envs.webshop.visit import Visit
 
 __all__ = ["OracleBot", "RandomBot", "rule_bot", "short_queries"]
 
 _LONGEST_QUERY = 8
+_BUTTON_LABELS = frozenset({*SUB_PAGES, "back to search", "< prev", "buy now"})
+_NO_BRACKETS = str.maketrans("[]", "  ")
 
 
 class RandomBot:
@@ -84,19 +86,7 @@ class OracleBot:
             return "click[back to search]"
         if "buy now" not in visit.clickables:
             return "click[< prev]"
-        chosen = dict(visit.options)
-        met = wishes_met(chosen, visit.goal, pair_options=visit.rules.pair_options)
-        exact = visit.goal.goal_options
-        for group, values in visit.product.options.items():
-            # Where the goal names the group's value, take just that one: others may satisfy the fuzzy match too.
-            wanted = [exact[group]] if isinstance(exact, Mapping) and group in exact else values
-            for value in wanted:
-                trial = {**chosen, group: value}
-                if chosen.get(group) != value and (
-                    isinstance(exact, Mapping) or wishes_met(trial, visit.goal, pair_options=visit.rules.pair_options) > met
-                ):
-                    return f"click[{value}]"
-        return "click[buy now]"
+        return f"click[{label}]" if (label := _missing_option(visit)) is not None else "click[buy now]"
 
     @staticmethod
     def _query(visit: Visit) -> str:
@@ -108,6 +98,23 @@ class OracleBot:
         return queries[-1]
 
 
+def _missing_option(visit: Visit) -> str | None:
+    """The label of a wanted option that is not chosen yet and that a click can choose."""
+    wanted = visit.goal.goal_options
+    pair_options = visit.rules.pair_options
+    met = wishes_met(visit.options, visit.goal, pair_options=pair_options)
+    for label, node in visit.clickables.items():
+        if node.kind != "option" or label in _BUTTON_LABELS or visit.options.get(node.group) == label:
+            continue
+        if isinstance(wanted, Mapping):
+            # Exactly the goal's value, since others may satisfy the fuzzy comparison too.
+            if wanted.get(node.group) == label:
+                return label
+        elif wishes_met({**visit.options, node.group: label}, visit.goal, pair_options=pair_options) > met:
+            return label
+    return None
+
+
 def short_queries(visit: Visit) -> Iterator[str]:
     """Queries of at most eight words: from the goal's attributes and kind, last from the target's title."""
     goal = visit.goal
@@ -115,6 +122,3 @@ def short_queries(visit: Visit) -> Iterator[str]:
     attributes = " ".join(goal.attributes)
     for words in (f"{goal.query} {attributes}", f"{goal.query} {' '.join(options)} {attributes}", goal.query, goal.name):
         yield " ".join(words.translate(_NO_BRACKETS).split()[:_LONGEST_QUERY]).lower()
-
-
-_NO_BRACKETS = str.maketrans("[]", "  ")

@@ -162,7 +162,7 @@ def _options(rng: random.Random, department: Department, kind: Kind) -> dict[str
     options: dict[str, tuple[str, ...] | None] = {}
     for name in names:
         family = rng.choice(values[name])
-        number = rng.randint(1, min(len(family), 3 if len(names) > 2 else 7))
+        number = min(len(family), rng.randint(2, 3 if len(names) > 2 else 10))
         first = rng.randrange(len(family) - number + 1)
         options[name] = family[first : first + number]
     if rng.random() < 0.06:

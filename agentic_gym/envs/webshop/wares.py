@@ -21,7 +21,7 @@ def plain(phrase: str) -> str:
 
 def nouns(phrase: str) -> list[str]:
     """The marked words of a phrase, in lower case."""
-    return [word[1:].lower() for word in phrase.split() if word.startswith("*")]
+    return [word[1:].strip(",").lower() for word in phrase.split() if word.startswith("*")]
 
 
 @dataclass(frozen=True)
@@ -248,7 +248,7 @@ OPTION_VALUES: dict[str, dict[str, tuple[tuple[str, ...], ...]]] = {
             _split("32 GB, 64 GB, 128 GB, 256 GB, 512 GB"),
             _split('50", 60", 67", 72"'),
         ),
-        "Style": (_split("Basic, Pro, Pro + Case, 2 Pack, 4 Pack"), _split("Wired, Cordless, Cordless + Dock")),
+        "Style": (_split("Basic, Pro, Pro + Case, 2 Pack, 4 Pack"), _split("Corded, Cordless, Cordless + Dock")),
     },
     "garden": {
         "Color": (_COLOURS, _split("Walnut, Espresso, Natural, White/Natural, Grey Oak, Dark Walnut")),
@@ -275,5 +275,5 @@ OPTION_VALUES: dict[str, dict[str, tuple[tuple[str, ...], ...]]] = {
 }  # fmt: skip
 """Department -> option group -> families of values, one of which a product takes its values from."""
 
-AWKWARD_VALUES = _split("Standard, Stone Washed, Textured, One Size, Peppermint, Sandalwood, Titanium, Description")
+AWKWARD_VALUES = _split("Standard, Stone Washed, Textured, One Size, Peppermint, Sandalwood, Titanium, Wired, Description")
 """Values that the shop's rules trip over (a colour inside a word, a button's name); never in a synthetic goal."""
