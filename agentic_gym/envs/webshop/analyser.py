@@ -19,9 +19,9 @@ ANALYSER_VERSION = 1
 """Part of the key of cached indexes: raise it whenever `analyse` may answer differently."""
 
 _STOP_WORDS = frozenset(
-    "a an and are as at be but by for if in into is it no not of on or such that the their then there these they "
-    "this to was will with".split()
-)
+    ("a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it", "no", "not", "of", "on", "or",
+     "such", "that", "the", "their", "then", "there", "these", "they", "this", "to", "was", "will", "with")
+)  # fmt: skip
 _LONGEST_TOKEN = 255  # longer runs are cut, as Lucene's tokenizer cuts them
 
 # Classes: a letter, 0 digit, _ joiner, : between letters, , between digits, . between either, x combining, z zero-width

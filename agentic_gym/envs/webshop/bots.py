@@ -120,5 +120,10 @@ def short_queries(visit: Visit) -> Iterator[str]:
     goal = visit.goal
     options = goal.goal_options.values() if isinstance(goal.goal_options, Mapping) else goal.goal_options
     attributes = " ".join(goal.attributes)
-    for words in (f"{goal.query} {attributes}", f"{goal.query} {' '.join(options)} {attributes}", goal.query, goal.name):
+    for words in (
+        f"{goal.query} {attributes}",
+        f"{goal.query} {' '.join(options)} {attributes}",
+        goal.query,
+        goal.name,
+    ):
         yield " ".join(words.translate(_NO_BRACKETS).split()[:_LONGEST_QUERY]).lower()

@@ -115,8 +115,8 @@ class Catalogue:
     def search(self, query: str, rng: np.random.Generator) -> Sequence[Product]:
         """What a search shows, best first: at most 50 products for plain words.
 
-        The original's operators: ``<r>`` 50 products at random, ``<c> word`` all of a category, ``<q> words`` all found under exactly
-        that query. ``<a>`` finds nothing (it crashed the original).
+        The original's operators: ``<r>`` 50 products at random, ``<c> word`` all of a category, ``<q> words`` all found under
+        exactly that query. ``<a>`` finds nothing (it crashed the original).
         """
         operator, _, rest = query.partition(" ")
         if operator == "<r>":

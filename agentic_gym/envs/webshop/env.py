@@ -9,7 +9,7 @@ from typing import Any, Literal
 import gymnasium as gym
 
 from agentic_gym.actions import ParsedAction
-from agentic_gym.envs.webshop.catalogue import Catalogue, GoalKind, load_catalogue
+from agentic_gym.envs.webshop.catalogue import GoalKind, load_catalogue
 from agentic_gym.envs.webshop.goals import Goal
 from agentic_gym.envs.webshop.oracle import WebShopOracle
 from agentic_gym.envs.webshop.reward import require_rapidfuzz
@@ -42,8 +42,8 @@ class WebShop(TextEnv):
         catalogue_seed: of prices and price caps; None draws them anew for this environment, as the original does.
         split: "train", "eval", "test", or None for all goals. Task 0 is then the split's first goal; ids stay.
         products: how many products; None takes the whole file, or 1000 generated ones.
-        goal_draw: how ``reset`` without a task draws: "original" (weighted, shifted by one: goal i is drawn with the weight of goal
-            i - 1 and goal 0 never), "weighted" or "uniform".
+        goal_draw: how ``reset`` without a task draws: "original" (weighted and shifted by one: goal i is drawn with the weight
+            of goal i - 1, and goal 0 never), "weighted" or "uniform".
         pair_options: compare a synthetic goal's option as the text of its (group, value) pair, so "large" satisfies "x-large".
         search_anywhere: whether a search works on every page.
         endless_pages: whether the last result page has a next page, too.

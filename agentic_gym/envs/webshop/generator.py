@@ -19,19 +19,29 @@ from typing import Any
 
 from agentic_gym.envs.webshop.files import ShopContent
 from agentic_gym.envs.webshop.human_texts import write_instruction
-from agentic_gym.envs.webshop.wares import (
-    AWKWARD_VALUES,
-    DEPARTMENTS,
-    OPTION_VALUES,
-    Department,
-    Kind,
-    nouns,
-    plain,
-)
+from agentic_gym.envs.webshop.wares import Department, Kind, load_wares, nouns, plain
 
 __all__ = ["generate", "write_files"]
 
-_SYLLABLES = "vo ra li ket zu mo ny dar pel quo sib tam fen gor hux jil bru cal dex wim osk yar".split()
+_SYLLABLES = (
+    "vo",
+    "ra",
+    "li",
+    "ket",
+    "zu",
+    "mo",
+    "ny",
+    "dar",
+    "pel",
+    "quo",
+    "sib",
+    "tam",
+    "fen",
+    "gor",
+    "hux",
+    "jil",
+    "bru",
+)
 _ASIN_LETTERS = "0123456789ABCDEFGHJKLMNPQRSTUVWXYZ"
 _PRODUCTS_PER_KIND = 16
 _SIBLINGS = 0.35
@@ -71,7 +81,7 @@ def generate(size: int = 1000, seed: int = 0) -> ShopContent:
     """
     rng = random.Random(f"webshop {size} {seed}")
     brands = _brands(rng, max(12, size // 8))
-    narrowings = size // (_PRODUCTS_PER_KIND * sum(len(department.kinds) for department in DEPARTMENTS))
+    narrowings = size // (_PRODUCTS_PER_KIND * sum(len(department.kinds) for department in load_wares().departments))
     families: dict[str, _Draft] = {}
     products: list[dict[str, Any]] = []
     attributes: dict[str, Any] = {}
@@ -124,10 +134,11 @@ def _asins(rng: random.Random, number: int) -> list[str]:
 
 def _draft(rng: random.Random, families: dict[str, _Draft], narrowings: int) -> _Draft:
     """A new family, or a sibling of the last product of its kind that differs in one attribute or in its options."""
-    department = rng.choices(DEPARTMENTS, weights=[department.share for department in DEPARTMENTS])[0]
+    departments = load_wares().departments
+    department = rng.choices(departments, weights=[department.share for department in departments])[0]
     kind = rng.choice(department.kinds)
-    narrowing = rng.randrange(max(1, min(narrowings, len(department.flavours) + 1)))
-    narrow = department.flavours[narrowing - 1] + " " if narrowing else ""
+    narrowing = rng.randrange(max(1, min(narrowings, len(department.narrowings) + 1)))
+    narrow = department.narrowings[narrowing - 1] + " " if narrowing else ""
     query = narrow + kind.query
     family = families.get(query)
     if family is not None and rng.random() < _SIBLINGS:
@@ -153,8 +164,8 @@ def _options(rng: random.Random, department: Department, kind: Kind) -> dict[str
     """Option groups of a product: none for half of them, else one to three."""
     if rng.random() < 0.52:
         return {}
-    values = OPTION_VALUES[department.category]
-    names = [name.replace("+", " ") for name in kind.options.split()]
+    values = department.options
+    names = list(kind.groups)
     if len(names) > 1 and rng.random() < 0.5:
         names = [rng.choice(names)]
     elif rng.random() < 0.1:
@@ -175,10 +186,11 @@ def _make_awkward(rng: random.Random, draft: _Draft) -> _Draft:
     groups = [name for name, values in draft.options.items() if values is not None]
     if not groups or rng.random() < 0.8:
         return draft
-    value = rng.choice(AWKWARD_VALUES)
+    value = rng.choice(load_wares().awkward_values)
     chosen = groups if rng.random() < 0.5 else groups[:1]  # the same value in two groups, or in one
     options = {
-        name: (*values, value) if values is not None and name in chosen else values for name, values in draft.options.items()
+        name: (*values, value) if values is not None and name in chosen else values
+        for name, values in draft.options.items()
     }
     return replace(draft, options=options)
 
@@ -217,7 +229,7 @@ def _product(rng: random.Random, draft: _Draft, asin: str, title: str) -> dict[s
         "full_description": description,
         "pricing": _pricing(rng, draft.kind.dollars),
         "images": [f"/images/{asin}.svg"],
-        "product_category": " \u203a ".join((draft.department.path, *draft.kind.path.split(" > "))),
+        "product_category": " \u203a ".join((draft.department.path, *draft.kind.path)),
         "average_rating": "" if rng.random() < 0.3 else round(rng.uniform(2.5, 5.0), 1),
         "small_description": bullets,
         "customization_options": _customization(rng, draft, asin),

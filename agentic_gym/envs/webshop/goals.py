@@ -113,7 +113,9 @@ def human_goals(
                 options = tuple(record["instruction_options"])
                 text = record["instruction"].strip(".")
             except (KeyError, TypeError, AttributeError) as error:
-                raise CatalogueError(f"human instruction of product {product.asin}: missing or bad field {error}") from error
+                raise CatalogueError(
+                    f"human instruction of product {product.asin}: missing or bad field {error}"
+                ) from error
             if attributes:
                 cap, cap_text = _draw_cap(prices[product.asin], rng)
                 goals.append(_goal(product, text + cap_text, attributes, cap, options))

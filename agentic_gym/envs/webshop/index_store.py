@@ -1,8 +1,8 @@
 """Search indexes kept on disk, so that a catalogue is analysed once per machine.
 
 An index lives in a folder named by the hash of the indexed texts and of the analyser's version, below
-``$AGENTIC_GYM_CACHE/webshop`` (``$XDG_CACHE_HOME/agentic-gym/webshop``, ``~/.cache/agentic-gym/webshop`` by default). Its arrays are
-memory-mapped, so processes share their pages. A folder that cannot be written only costs the time of the next build.
+``$AGENTIC_GYM_CACHE/webshop`` (by default ``$XDG_CACHE_HOME/agentic-gym/webshop``, ``~/.cache/agentic-gym/webshop``). Its
+arrays are memory-mapped, so processes share their pages. A folder that cannot be written only costs the time of the next build.
 """
 
 from __future__ import annotations

@@ -79,7 +79,8 @@ def _element(node: Node, address: str, options: Mapping[str, str], seen: Collect
         )
     if node.kind == "product":
         state = " seen" if node.text in seen else ""
-        return f'<h4 class="product-asin{state}"><a class="product-link" href="{_click(address, node.text.lower())}">{content}</a></h4>'
+        target = _click(address, node.text.lower())
+        return f'<h4 class="product-asin{state}"><a class="product-link" href="{target}">{content}</a></h4>'
     if node.kind == "option":
         checked = " checked" if options.get(node.group) == node.text else ""
         target = _click(address, node.text)

@@ -19,11 +19,15 @@ __all__ = ["SPACY_MODEL", "TitleNouns", "content_words"]
 
 SPACY_MODEL = "en_core_web_sm"
 _FUNCTION_WORDS = frozenset(
-    "a about after all also an and any are as at be before between both but by can each every for from has have how if in "
-    "inside into is it its just more most new no non not of off on one only or other our out outside over own per so some "
-    "such than that the their them then there these they this those to too under up very via was we what when which while "
-    "who will with within without you your".split()
-)
+    (
+        "a", "about", "after", "all", "also", "an", "and", "any", "are", "as", "at", "be", "before", "between", "both",
+        "but", "by", "can", "each", "every", "for", "from", "has", "have", "how", "if", "in", "inside", "into", "is", "it",
+        "its", "just", "more", "most", "new", "no", "non", "not", "of", "off", "on", "one", "only", "or", "other", "our",
+        "out", "outside", "over", "own", "per", "so", "some", "such", "than", "that", "the", "their", "them", "then",
+        "there", "these", "they", "this", "those", "to", "too", "under", "up", "very", "via", "was", "we", "what", "when",
+        "which", "while", "who", "will", "with", "within", "without", "you", "your",
+    )
+)  # fmt: skip
 
 
 def content_words(title: str) -> tuple[str, ...]:

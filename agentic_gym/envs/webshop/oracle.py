@@ -72,7 +72,8 @@ class WebShopOracle:
     def _move(self, command: str) -> tuple[str, str]:
         """(where, what) of an action, such that doing it twice can only reveal something once.
 
-        A search or a product shows the same from everywhere, an option or sub-page the same on its product, a button depends on the page.
+        A search or a product shows the same from everywhere, an option or sub-page the same on its product; what a button does
+        depends on the page.
         """
         name, argument = parse_action(command)
         if argument is None:

@@ -137,9 +137,8 @@ def sub_page(instruction: str, product: Product, name: str) -> tuple[Node, ...]:
 
 def done_page(asin: str, options: Mapping[str, str], reward: float) -> tuple[Node, ...]:
     """The page after a purchase; its fixed texts, spelling included, are the original's."""
-    bought = (("asin", asin), ("options", _html_safe_json(options))) + tuple(
-        (name, "None") for name in ("attrs", "category", "query", "product category")
-    )
+    unknown = ("attrs", "category", "query", "product category")
+    bought = (("asin", asin), ("options", _html_safe_json(options)), *((name, "None") for name in unknown))
     target = ("asin", "options", "attrs", "price upper", "instuction text", "category", "product category", "query")
     return (
         Node("heading", "Thank you for shopping with us!"),

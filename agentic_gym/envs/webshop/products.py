@@ -142,7 +142,10 @@ def _parse_product(record: Mapping[str, Any], attributes: Mapping[str, Any] | No
     options, images = _parse_options(record.get("customization_options"))
     if not record["images"]:
         raise ValueError("images is empty; give at least one image address")
-    entry = attributes if attributes is not None else {"attributes": ["DUMMY_ATTR"]}
+    entry: Mapping[str, Any] = attributes if attributes is not None else {"attributes": ["DUMMY_ATTR"]}
+    instruction = entry.get("instruction")
+    if instruction is not None and not isinstance(instruction, str):
+        raise TypeError(f"instruction must be a text, got {instruction!r}")
     return Product(
         asin=record["asin"],
         title=_text(record, "name"),
@@ -157,7 +160,7 @@ def _parse_product(record: Mapping[str, Any], attributes: Mapping[str, Any] | No
         query=_text(record, "query").lower().strip(),
         product_category=_text(record, "product_category"),
         image=_texts(record["images"][:1], "images")[0],
-        instruction=entry.get("instruction"),
+        instruction=instruction,
         instruction_attributes=_texts(entry.get("instruction_attributes") or (), "instruction_attributes"),
     )
 

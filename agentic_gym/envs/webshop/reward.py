@@ -1,6 +1,6 @@
 """The reward of a purchase: type times the share of wanted attributes, options and price that it meets.
 
-    reward = r_type * (attributes met + options met + price met) / (attributes wanted + options wanted + 1)
+reward = r_type * (attributes met + options met + price met) / (attributes wanted + options wanted + 1)
 """
 
 from __future__ import annotations
@@ -17,14 +17,17 @@ __all__ = ["purchase_reward", "require_rapidfuzz", "similar", "wishes_met"]
 
 _SIMILAR_ABOVE = 85
 _COLOURS = (
-    "alabaster apricot aqua ash asphalt azure banana beige black blue blush bordeaux bronze brown burgundy camel camo caramel "
-    "champagne charcoal cheetah chestnut chocolate christmas coffee cognac copper coral cranberry cream crystal dark denim "
-    "eggplant elephant espresso fuchsia gold granite grape graphite grass gray green grey heather indigo ivory ivy khaki "
-    "lavender lemon leopard light lilac lime magenta maroon mauve merlot midnight mint mocha multicolor mushroom mustard "
-    "natural navy nude olive orange peach pewter pink plum purple rainbow red rose royal rust sand sapphire seashell silver "
-    "skull slate steel stone stonewash sunflower tan taupe teal tiger turquoise violet walnut wheat white wine yellow"
-).split()
-_DROP_LATIN_1 = {code: None for code in range(128, 256)}
+    "alabaster", "apricot", "aqua", "ash", "asphalt", "azure", "banana", "beige", "black", "blue", "blush", "bordeaux",
+    "bronze", "brown", "burgundy", "camel", "camo", "caramel", "champagne", "charcoal", "cheetah", "chestnut",
+    "chocolate", "christmas", "coffee", "cognac", "copper", "coral", "cranberry", "cream", "crystal", "dark", "denim",
+    "eggplant", "elephant", "espresso", "fuchsia", "gold", "granite", "grape", "graphite", "grass", "gray", "green",
+    "grey", "heather", "indigo", "ivory", "ivy", "khaki", "lavender", "lemon", "leopard", "light", "lilac", "lime",
+    "magenta", "maroon", "mauve", "merlot", "midnight", "mint", "mocha", "multicolor", "mushroom", "mustard", "natural",
+    "navy", "nude", "olive", "orange", "peach", "pewter", "pink", "plum", "purple", "rainbow", "red", "rose", "royal",
+    "rust", "sand", "sapphire", "seashell", "silver", "skull", "slate", "steel", "stone", "stonewash", "sunflower",
+    "tan", "taupe", "teal", "tiger", "turquoise", "violet", "walnut", "wheat", "white", "wine", "yellow",
+)  # fmt: skip
+_DROP_LATIN_1 = dict.fromkeys(range(128, 256))
 
 
 def require_rapidfuzz() -> None:

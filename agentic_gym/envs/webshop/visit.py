@@ -98,7 +98,9 @@ class Visit:
 
     def open_item(self) -> None:
         """Go to the page of the product at hand."""
-        address = f"item_page/{self.session}/{self.asin}/{'+'.join(self.keywords)}/{self.page}/{json.dumps(self.options)}"
+        address = (
+            f"item_page/{self.session}/{self.asin}/{'+'.join(self.keywords)}/{self.page}/{json.dumps(self.options)}"
+        )
         nodes = pages.item_page(self.instruction, self.product, show_attributes=self.rules.show_attributes)
         self._show(address, nodes)
 
