@@ -21,6 +21,7 @@ from agentic_gym.envs.webshop.search import SearchIndex
 
 __all__ = ["cache_folder", "load_or_build"]
 
+_LAYOUT_VERSION = 1
 _LOG = logging.getLogger(__name__)
 
 
@@ -50,7 +51,7 @@ def load_or_build(products: Sequence[Product]) -> SearchIndex:
 
 
 def _digest(products: Sequence[Product]) -> str:
-    digest = hashlib.sha256(f"analyser {ANALYSER_VERSION}".encode())
+    digest = hashlib.sha256(f"analyser {ANALYSER_VERSION}, layout {_LAYOUT_VERSION}".encode())
     for product in products:
         digest.update(f"\0{product.asin}\0{product.search_text}".encode("utf-8", "surrogatepass"))
     return digest.hexdigest()[:32]

@@ -21,6 +21,8 @@ __all__ = ["SearchIndex", "quantised_length"]
 
 _K1 = np.float32(0.9)
 _B = np.float32(0.4)
+_NOTHING = np.float32(0)
+_BLOCKS = 512
 
 
 def quantised_length(length: int) -> int:
@@ -40,16 +42,18 @@ def quantised_length(length: int) -> int:
 class SearchIndex:
     """Immutable inverted index in compressed sparse rows; thread-safe, and shared by every environment of a process.
 
-    Arrays: ``offsets`` (terms + 1,), ``documents`` (postings,) document numbers, ``saturation`` (postings,) the factor
-    ``tf / (k1 * (1 - b + b * length / average))``, ``tie_order`` (documents,) the rank of a document's asin.
+    Arrays: ``offsets`` (terms + 1,); per posting ``documents`` (its number), ``saturation`` (the factor
+    ``tf / (k1 * (1 - b + b * length / average))``) and ``scores`` (what a term adds that occurs once in the query); ``tie_order``
+    (documents,), the rank of a document's asin.
     """
+
+    _ARRAYS = ("offsets", "documents", "saturation", "scores", "tie_order")
 
     def __init__(self, vocabulary: Sequence[str], arrays: dict[str, NDArray[Any]]) -> None:
         self.vocabulary = {term: number for number, term in enumerate(vocabulary)}
-        self.offsets = arrays["offsets"]
-        self.documents = arrays["documents"]
-        self.saturation = arrays["saturation"]
-        self.tie_order = arrays["tie_order"]
+        self.offsets, self.documents, self.saturation, self.scores, self.tie_order = (
+            arrays[name] for name in self._ARRAYS
+        )
 
     @classmethod
     def build(cls, asins: Sequence[str], texts: Iterable[str]) -> SearchIndex:
@@ -75,10 +79,13 @@ class SearchIndex:
         inverse_norm = np.float32(1) / (_K1 * ((np.float32(1) - _B) + _B * quantised / max(average, np.float32(1))))
         tie_order = np.empty(len(asins), np.int32)
         tie_order[np.argsort(np.array(asins, dtype=np.str_), kind="stable")] = np.arange(len(asins), dtype=np.int32)
+        saturation = frequencies * inverse_norm[documents]
+        idf = np.array([_idf(len(asins), int(matches)) for matches in counts_per_term], np.float32)
         arrays: dict[str, NDArray[Any]] = {
             "offsets": np.concatenate(([0], np.cumsum(counts_per_term))).astype(np.int64),
             "documents": documents,
-            "saturation": frequencies * inverse_norm[documents],
+            "saturation": saturation,
+            "scores": _term_scores(np.repeat(idf, counts_per_term), saturation),
             "tie_order": tie_order,
         }
         return cls(list(vocabulary), arrays)
@@ -90,22 +97,27 @@ class SearchIndex:
     def top_scored(self, query: str, k: int = 50) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """The best k matches of a query: (document numbers, scores), best first, ties by asin."""
         total = len(self.tie_order)
-        sums = np.zeros(total, np.float64)
+        documents, parts = [], []
         for term, multiplicity in Counter(analyse(query)).items():
             number = self.vocabulary.get(term)
             if number is None:
                 continue
-            start, end = self.offsets[number], self.offsets[number + 1]
-            matches = end - start
-            idf = np.float32(math.log(1 + (total - matches + 0.5) / (matches + 0.5)))
-            weight = np.float32(multiplicity) * idf
-            sums[self.documents[start:end]] += weight - weight / (np.float32(1) + self.saturation[start:end])
+            postings = slice(self.offsets[number], self.offsets[number + 1])
+            documents.append(self.documents[postings])
+            if multiplicity == 1:
+                parts.append(self.scores[postings])
+            else:
+                weight = np.float32(multiplicity) * _idf(total, len(documents[-1]))
+                parts.append(_term_scores(weight, self.saturation[postings]))
+        if not parts:
+            return np.zeros(0, np.int64), np.zeros(0, np.float32)
+        sums = np.bincount(np.concatenate(documents), np.concatenate(parts), minlength=total)
         scores = sums.astype(np.float32)
-        matched = np.flatnonzero(scores)
+        floor = _lower_bound(scores, k)
+        matched = np.flatnonzero(scores >= floor if floor > 0 else scores)
         if len(matched) > k:
             found = scores[matched]
-            threshold = np.partition(found, len(found) - k)[len(found) - k]
-            matched = matched[found >= threshold]
+            matched = matched[found >= np.partition(found, len(found) - k)[len(found) - k]]
         order = np.lexsort((self.tie_order[matched], -scores[matched]))[:k]
         best = matched[order]
         return best, scores[best]
@@ -113,16 +125,40 @@ class SearchIndex:
     def save(self, folder: Path) -> None:
         """Write the index as a vocabulary file and one ``.npy`` per array into an existing folder."""
         (folder / "vocabulary.txt").write_text("\n".join(self.vocabulary), encoding="utf-8", newline="\n")
-        for name in ("offsets", "documents", "saturation", "tie_order"):
+        for name in self._ARRAYS:
             np.save(folder / f"{name}.npy", getattr(self, name))
 
     @classmethod
     def load(cls, folder: Path) -> SearchIndex:
         """Open a saved index; the postings are memory-mapped, not read."""
         vocabulary = (folder / "vocabulary.txt").read_text(encoding="utf-8").split("\n")
-        names = ("offsets", "documents", "saturation", "tie_order")
-        return cls(vocabulary, {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in names})
+        # Plain views of the maps: slices of the memmap class itself cost more than a short query.
+        arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r").view(np.ndarray) for name in cls._ARRAYS}
+        return cls(vocabulary, arrays)
 
 
 def _concatenate(parts: list[NDArray[Any]], dtype: type[np.generic]) -> NDArray[Any]:
     return np.concatenate(parts) if parts else np.zeros(0, dtype)
+
+
+def _idf(documents: int, matches: int) -> np.float32:
+    idf: np.float32 = np.float32(math.log(1 + (documents - matches + 0.5) / (matches + 0.5)))
+    return idf
+
+
+def _term_scores(weight: np.float32 | NDArray[np.float32], saturation: NDArray[np.float32]) -> NDArray[np.float32]:
+    scores: NDArray[np.float32] = weight - weight / (np.float32(1) + saturation)
+    return scores
+
+
+def _lower_bound(scores: NDArray[np.float32], k: int) -> np.float32:
+    """A score that at least k documents reach: the k-th best of the maxima of many blocks; 0 for a small index.
+
+    It leaves few candidates for the exact selection, which would otherwise take as long as the scoring.
+    """
+    size = len(scores) // _BLOCKS
+    if size < 2 or k > _BLOCKS:
+        return _NOTHING
+    maxima = scores[: size * _BLOCKS].reshape(_BLOCKS, size).max(axis=1)
+    bound: np.float32 = np.partition(maxima, _BLOCKS - k)[_BLOCKS - k]
+    return bound

@@ -130,18 +130,20 @@ class Visit:
             return 0.0, False, False
         if name == "search" and (self.rules.search_anywhere or self.has_search_bar):
             self.search(argument.split(" "))
-        elif name == "click" and argument in self.clickables and argument != "search":
-            if argument == "buy now":
-                return self.buy(), True, True
-            self._click(argument)
-        else:
+            return 0.0, False, True
+        return self.click(argument) if name == "click" else (0.0, False, False)
+
+    def click(self, label: str) -> tuple[float, bool, bool]:
+        """Follow one of the page's `clickables`; the answer is that of `act`."""
+        if label not in self.clickables or label == "search":
             return 0.0, False, False
+        if label == "buy now":
+            return self.buy(), True, True
+        self._follow(label)
         return 0.0, False, True
 
-    def _click(self, label: str) -> None:
-        """Follow a label other than "buy now". The label decides before the kind of node does, so an option that is
-        called like a button acts as that button.
-        """
+    def _follow(self, label: str) -> None:
+        """The label decides before the kind of node does, so an option that is called like a button acts as that button."""
         node = self.clickables[label]
         here = self.page_kind
         if label == "back to search":
