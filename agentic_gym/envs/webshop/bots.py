@@ -12,6 +12,7 @@ import gymnasium as gym
 import numpy as np
 
 from agentic_gym.envs.webshop.env import WebShop
+from agentic_gym.envs.webshop.goals import Goal
 from agentic_gym.envs.webshop.pages import RESULTS_PER_PAGE, SUB_PAGES
 from agentic_gym.envs.webshop.reward import wishes_met
 from agentic_gym.envs.webshop.visit import Visit
@@ -91,7 +92,7 @@ class OracleBot:
     @staticmethod
     def _query(visit: Visit) -> str:
         """The first short query that finds the target, else the title's first words."""
-        queries = list(short_queries(visit))
+        queries = list(short_queries(visit.goal))
         for query in queries:
             if any(product.asin == visit.goal.asin for product in visit.shop.search(query, visit.rng)):
                 return query
@@ -115,9 +116,8 @@ def _missing_option(visit: Visit) -> str | None:
     return None
 
 
-def short_queries(visit: Visit) -> Iterator[str]:
+def short_queries(goal: Goal) -> Iterator[str]:
     """Queries of at most eight words: from the goal's attributes and kind, last from the target's title."""
-    goal = visit.goal
     options = goal.goal_options.values() if isinstance(goal.goal_options, Mapping) else goal.goal_options
     attributes = " ".join(goal.attributes)
     for words in (

@@ -12,7 +12,7 @@ import os
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -36,7 +36,16 @@ DATA_VARIABLE = "WEBSHOP_DATA"
 """Environment variable with the folder of official files; used where no folder is given."""
 GoalKind = Literal["synthetic", "human"]
 _MOST_RESULTS = 50
+_LONGEST_KEPT_QUERY = 1000
 _GENERATED_PRODUCTS = 1000
+
+
+@dataclass(frozen=True)
+class _Key:
+    """What identifies a stock: its files (with their dates and sizes) or None for the generated shop, and its size."""
+
+    files: ShopFiles | None
+    products: int | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,8 +75,20 @@ class Catalogue:
     source: str
     """Where the products come from: a path, or "generated-<number>"."""
     kind: GoalKind
-    skipped: Mapping[str, int] = field(default_factory=dict)
+    skipped: Mapping[str, int]
     """Reason -> number of product records that were left out."""
+    origin: tuple[_Key, GoalKind, int] | None
+    """How to load it again; None when its prices were drawn without a seed."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A copy is the shared object of the process that reads it. Only unseeded prices and goals have to travel.
+        if self.origin is not None:
+            return _shared, self.origin
+        fields = (self.products, self.prices, self.goals, self.index, self.nouns, self.source, self.kind, self.skipped)
+        return Catalogue, (*fields, None)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Catalogue:
+        return self
 
     @cached_property
     def by_asin(self) -> Mapping[str, Product]:
@@ -129,7 +150,8 @@ class Catalogue:
             return [product for product in self.products if product.category == category]
         if operator == "<q>":
             return [product for product in self.products if product.query == rest.strip()]
-        return self._top(query)
+        # Huge queries are not worth the memory.
+        return self._top(query) if len(query) <= _LONGEST_KEPT_QUERY else self._ranked(query)
 
     def reward(
         self, product: Product, goal: Goal, options: Mapping[str, str], *, pair_options: bool = True
@@ -180,14 +202,6 @@ def load_catalogue(
     return _shared(key, goals, seed)
 
 
-@dataclass(frozen=True)
-class _Key:
-    """What identifies a stock: the files (with their dates and sizes) or None for the generated shop, and the size."""
-
-    files: ShopFiles | None
-    products: int | None
-
-
 @lru_cache(maxsize=8)
 def _shared(key: _Key, kind: GoalKind, seed: int) -> Catalogue:
     return _assemble(key, kind, seed)
@@ -206,7 +220,15 @@ def _assemble(key: _Key, kind: GoalKind, seed: int | None) -> Catalogue:
     if not goals:
         raise CatalogueError(f"{stock.source}: no product has a {kind} goal")
     return Catalogue(
-        stock.products, prices, shuffled(goals), stock.index, stock.nouns, stock.source, kind, stock.skipped
+        products=stock.products,
+        prices=prices,
+        goals=shuffled(goals),
+        index=stock.index,
+        nouns=stock.nouns,
+        source=stock.source,
+        kind=kind,
+        skipped=stock.skipped,
+        origin=None if seed is None else (key, kind, seed),
     )
 
 

@@ -44,7 +44,7 @@ class WebShop(TextEnv):
         products: how many products; None takes the whole file, or 1000 generated ones.
         goal_draw: how ``reset`` without a task draws: "original" (weighted and shifted by one: goal i is drawn with the weight
             of goal i - 1, and goal 0 never), "weighted" or "uniform".
-        pair_options: compare a synthetic goal's option as the text of its (group, value) pair, so "large" satisfies "x-large".
+        pair_options: compare a synthetic goal's option as the text of its (group, value) pair, not by its value alone.
         search_anywhere: whether a search works on every page.
         endless_pages: whether the last result page has a next page, too.
         show_attributes: whether item pages have a button to the product's attributes.
@@ -115,7 +115,8 @@ class WebShop(TextEnv):
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """As `TextEnv.step`. A plain action counts as it is written: with a leading blank it is invalid, as in the original."""
         self._action_text = action
-        return super().step(action)
+        observation, reward, terminated, truncated, info = super().step(action)
+        return observation, reward, terminated, truncated, info | self._page_info()
 
     def _begin(self, task: Task) -> str:
         number = task.info["goal"]
@@ -126,7 +127,7 @@ class WebShop(TextEnv):
         written = self._action_text
         command = written if written.strip() == action.argument else action.argument
         reward, bought, valid = self.visit.act(command)
-        info = self._page_info()
+        info: dict[str, Any] = {}
         if bought:
             info["reward_info"] = self.visit.purchase
         if not valid:

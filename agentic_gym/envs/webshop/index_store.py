@@ -40,7 +40,7 @@ def load_or_build(products: Sequence[Product]) -> SearchIndex:
         return SearchIndex.load(folder)
     except FileNotFoundError:
         pass
-    except (OSError, ValueError) as error:
+    except (OSError, EOFError, ValueError) as error:
         _LOG.warning("the cached index %s cannot be read (%s); it is built anew", folder, error)
     index = SearchIndex.build([product.asin for product in products], (product.search_text for product in products))
     try:

@@ -117,7 +117,7 @@ def _step_5(word: str) -> str:
     return word
 
 
-@lru_cache(maxsize=1 << 18)
+@lru_cache(maxsize=1 << 17)
 def stem(word: str) -> str:
     """The stem of a lower-case word.
 

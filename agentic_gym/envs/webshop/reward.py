@@ -63,7 +63,7 @@ def _plain_colour(value: str) -> str:
 def _wanted_option(group: str, value: str) -> str:
     """A synthetic goal's option as the original compares it: the pair's own text.
 
-    So every chosen value whose words occur in the pair counts, and "large" satisfies ("size", "x-large").
+    Only an exact colour word is normalised then, and the group's own words count: a chosen "size" would satisfy any size.
     """
     return next((colour for colour in _COLOURS if colour in (group, value)), str((group, value)))
 
@@ -128,7 +128,8 @@ def purchase_reward(
         options: chosen group -> value; the group names are ignored.
         nouns: nouns of the product's title.
         goal_nouns: nouns of the target's title.
-        pair_options: compare a synthetic goal's option as the text of its (group, value) pair, like the original.
+        pair_options: compare a synthetic goal's option as the text of its (group, value) pair, like the original, instead of
+            its value alone.
 
     Returns:
         The reward, and ``r_type query_match category_match title_score r_att w_att [r_option w_option] r_price w_price``:

@@ -21,7 +21,6 @@ __all__ = ["SearchIndex", "quantised_length"]
 
 _K1 = np.float32(0.9)
 _B = np.float32(0.4)
-_NOTHING = np.float32(0)
 _BLOCKS = 512
 
 
@@ -151,14 +150,13 @@ def _term_scores(weight: np.float32 | NDArray[np.float32], saturation: NDArray[n
     return scores
 
 
-def _lower_bound(scores: NDArray[np.float32], k: int) -> np.float32:
+def _lower_bound(scores: NDArray[np.float32], k: int) -> float:
     """A score that at least k documents reach: the k-th best of the maxima of many blocks; 0 for a small index.
 
     It leaves few candidates for the exact selection, which would otherwise take as long as the scoring.
     """
     size = len(scores) // _BLOCKS
     if size < 2 or k > _BLOCKS:
-        return _NOTHING
+        return 0.0
     maxima = scores[: size * _BLOCKS].reshape(_BLOCKS, size).max(axis=1)
-    bound: np.float32 = np.partition(maxima, _BLOCKS - k)[_BLOCKS - k]
-    return bound
+    return float(np.partition(maxima, _BLOCKS - k)[_BLOCKS - k])

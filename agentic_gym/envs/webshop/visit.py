@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -22,7 +21,6 @@ __all__ = ["OBSERVATION_MODES", "Rules", "Visit", "parse_action"]
 
 OBSERVATION_MODES = ("text", "text_rich", "html", "url")
 BASE_URL = "http://127.0.0.1:3000"
-_ACTION = re.compile(r"(.+)\[(.+)\]")
 # The original finds out where it is by searching its address for these, in this order; a query word can mislead it.
 _PAGE_KINDS = ("search_results", "item_page", "item_sub_page", "done")
 
@@ -32,7 +30,7 @@ class Rules:
     """What the original does oddly, kept by default."""
 
     pair_options: bool = True
-    """A synthetic goal's option is compared as the text of its (group, value) pair, so "large" satisfies "x-large"."""
+    """A synthetic goal's option is compared as the text of its (group, value) pair, not by its value as a written goal's is."""
     search_anywhere: bool = True
     """A search works on every page, not only where the search bar is."""
     endless_pages: bool = True
@@ -45,10 +43,14 @@ def parse_action(action: str) -> tuple[str, str | None]:
     """Name and lower-case argument of an action text; the argument is None where there is none.
 
     >>> parse_action("search[Red Shoes] please"), parse_action("search[]"), parse_action("click[a [b] c]")
-    (('search', 'red shoes'), ('search[]', None), ('click[a ', 'b'))
+    (('search', 'red shoes'), ('search[]', None), ('click[a ', 'b] c'))
     """
-    found = _ACTION.match(action)
-    return (action, None) if found is None else (found[1], found[2].lower())
+    # The original's pattern (.+)\[(.+)\] at the start of the text: within the first line, the last bracket that leaves something
+    # on both sides. Found without the pattern, which takes quadratic time on a row of brackets.
+    line = action.partition("\n")[0]
+    closing = line.rfind("]")
+    opening = line.rfind("[", 1, max(1, closing - 1))
+    return (action, None) if opening < 0 else (line[:opening], line[opening + 1 : closing].lower())
 
 
 class Visit:
