@@ -103,7 +103,13 @@ def test_goals_are_the_same_under_every_hash_seed(cache_folder: Path) -> None:
     )
     outputs = set()
     for hash_seed in ("0", "1"):
-        environment = {"PYTHONHASHSEED": hash_seed, "AGENTIC_GYM_CACHE": str(cache_folder), "PYTHONPATH": ":".join(sys.path)}
-        run = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+        environment = {
+            "PYTHONHASHSEED": hash_seed,
+            "AGENTIC_GYM_CACHE": str(cache_folder),
+            "PYTHONPATH": ":".join(sys.path),
+        }
+        run = subprocess.run(
+            [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+        )
         outputs.add(run.stdout)
     assert len(outputs) == 1

@@ -26,7 +26,9 @@ def test_the_shop_has_what_makes_the_real_one_hard() -> None:
     content = generate(1000)
     products = content.products
     shares = {name: number / 1000 for name, number in Counter(product["category"] for product in products).items()}
-    assert shares == pytest.approx({"beauty": 0.24, "electronics": 0.23, "garden": 0.21, "fashion": 0.2, "grocery": 0.12}, abs=0.05)
+    assert shares == pytest.approx(
+        {"beauty": 0.24, "electronics": 0.23, "garden": 0.21, "fashion": 0.2, "grocery": 0.12}, abs=0.05
+    )
     titles = [len(product["name"]) for product in products]
     assert 60 <= min(titles)
     assert max(titles) <= 200

@@ -24,7 +24,9 @@ def synthetic(items: tuple[Product, ...], seed: int = 0) -> list[Any]:
 def test_one_goal_per_combination_of_options() -> None:
     groups = {"size": [{"value": "s"}, {"value": "l"}], "Color": [{"value": "red"}, {"value": "blue"}]}
     goals = synthetic(
-        products({"customization_options": groups}, instruction="Find me lamps", instruction_attributes=["bright", "new"])
+        products(
+            {"customization_options": groups}, instruction="Find me lamps", instruction_attributes=["bright", "new"]
+        )
     )
     assert [goal.goal_options for goal in goals] == [
         {"color": color, "size": size} for color in ("red", "blue") for size in ("s", "l")
@@ -39,7 +41,9 @@ def test_an_empty_option_group_leaves_no_goal() -> None:
     assert synthetic(items) == []
 
 
-@pytest.mark.parametrize(("price", "caps"), [("$5.00", {20, 30, 40}), ("$979.99", {990}), ("$980.00", {NO_CAP}), ("$2000", {NO_CAP})])
+@pytest.mark.parametrize(
+    ("price", "caps"), [("$5.00", {20, 30, 40}), ("$979.99", {990}), ("$980.00", {NO_CAP}), ("$2000", {NO_CAP})]
+)
 def test_the_price_cap_is_one_of_the_next_tens(price: str, caps: set[float]) -> None:
     items = products({"pricing": price}, instruction="Find", instruction_attributes=["bright"])
     drawn = {synthetic(items, seed)[0].price_upper for seed in range(40)}

@@ -10,7 +10,16 @@ from agentic_gym.envs.webshop.reward import purchase_reward, similar, wishes_met
 from .test_goals import products
 
 GOAL = Goal(
-    "A0", "garden", "table lamps", "Lamp", "Home \u203a Lamps \u203a Table", "buy", ("bright",), 20.0, {"size": "x-large"}, 1.0
+    "A0",
+    "garden",
+    "table lamps",
+    "Lamp",
+    "Home \u203a Lamps \u203a Table",
+    "buy",
+    ("bright",),
+    20.0,
+    {"size": "x-large"},
+    1.0,
 )
 
 

@@ -12,7 +12,12 @@ def test_borders() -> None:
 
 
 def test_few_goals_are_in_every_split() -> None:
-    assert split_range("test", 13, "human") == split_range("train", 13, "human") == split_range("eval", 13, "human") == range(13)
+    assert (
+        split_range("test", 13, "human")
+        == split_range("train", 13, "human")
+        == split_range("eval", 13, "human")
+        == range(13)
+    )
     assert split_range("train", 500, "synthetic") == range(500)
 
 

@@ -34,7 +34,18 @@ def test_a_row_of_brackets_takes_no_time() -> None:
 
 
 @pytest.mark.parametrize(
-    "action", ["search[]", "think[x]", "CLICK[back to search]", " click[back to search]", "search[a [b] c]", "click[search]", "click[nope]", "", "x"]
+    "action",
+    [
+        "search[]",
+        "think[x]",
+        "CLICK[back to search]",
+        " click[back to search]",
+        "search[a [b] c]",
+        "click[search]",
+        "click[nope]",
+        "",
+        "x",
+    ],
 )
 def test_invalid_actions_change_nothing(shop: Catalogue, action: str) -> None:
     visit = visit_of(shop)
@@ -110,7 +121,9 @@ def test_a_purchase_pays_and_a_search_goes_on(shop: Catalogue) -> None:
 
 def test_an_option_called_like_a_button_acts_as_the_button() -> None:
     shop = load_catalogue(products=1000)
-    product = next(product for product in shop.products if ("description",) in [values[-1:] for values in product.options.values()])
+    product = next(
+        product for product in shop.products if ("description",) in [values[-1:] for values in product.options.values()]
+    )
     visit = visit_of(shop)
     visit.asin = product.asin
     visit.open_item()
@@ -148,4 +161,7 @@ def test_the_recorded_episodes(official_shop: Catalogue, golden: Any) -> None:
         assert (reward, done, visit.url) == (row["reward"], row["done"], row["url"])
         assert visit.observation("text") == row["text"]
         assert visit.observation("text_rich") == row["text_rich"]
-        assert (visit.has_search_bar, list(visit.clickables)) == (row["avail"]["has_search_bar"], row["avail"]["clickables"])
+        assert (visit.has_search_bar, list(visit.clickables)) == (
+            row["avail"]["has_search_bar"],
+            row["avail"]["clickables"],
+        )
