@@ -9,9 +9,9 @@ wanted attributes and options, and is among the first 50 results of a query of a
 
 from __future__ import annotations
 
+import argparse
 import json
 import random
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,30 +21,16 @@ from agentic_gym.envs.webshop.files import ShopContent
 from agentic_gym.envs.webshop.human_texts import write_instruction
 from agentic_gym.envs.webshop.wares import Department, Kind, load_wares, nouns, plain
 
-__all__ = ["generate", "write_files"]
+__all__ = ["generate", "main", "write_files"]
 
 _SYLLABLES = (
-    "vo",
-    "ra",
-    "li",
-    "ket",
-    "zu",
-    "mo",
-    "ny",
-    "dar",
-    "pel",
-    "quo",
-    "sib",
-    "tam",
-    "fen",
-    "gor",
-    "hux",
-    "jil",
-    "bru",
-)
+    "vo", "ra", "li", "ket", "zu", "mo", "ny", "dar", "pel", "quo", "sib", "tam", "fen", "gor", "hux", "jil", "bru",
+)  # fmt: skip
 _ASIN_LETTERS = "0123456789ABCDEFGHJKLMNPQRSTUVWXYZ"
 _PRODUCTS_PER_KIND = 16
+"""A larger shop has narrower kinds, so that a target stays within reach of a short query."""
 _SIBLINGS = 0.35
+"""Share of products that differ from the last of their kind in one thing."""
 _ATTRIBUTE_COUNTS = ((0, 1, 2, 3, 4, 5, 6), (18, 19, 19, 14, 12, 10, 8))
 _SENTENCES = (
     "The {head} comes with {attribute} and keeps its shape for years.",
@@ -58,6 +44,7 @@ _SENTENCES = (
     "❤️ {attribute}: tested in 3.5 hours of daily use, 1,000 times over.",
     "It isn't only {adjective}, it's also light enough to carry.",
 )
+_LEADS = ("What you get", "Made for you", "★ FEATURES", "Why you will like it", "Our promise", "At a glance")
 
 
 @dataclass(frozen=True)
@@ -219,6 +206,9 @@ def _title(rng: random.Random, draft: _Draft, brand: str) -> tuple[str, list[str
 def _product(rng: random.Random, draft: _Draft, asin: str, title: str) -> dict[str, Any]:
     """One record of the products file."""
     bullets: Any = [_sentence(rng, draft) for _ in range(rng.choice((3, 5, 5, 5, 6)))]
+    if draft.attributes:  # the first bullet is indexed: a search for the attributes can find the product
+        attributes = ", ".join(plain(attribute) for attribute in draft.attributes)
+        bullets[0] = f"{rng.choice(_LEADS)}: {attributes}."
     if rng.random() < 0.05:
         bullets.append("")
     if rng.random() < 0.03:
@@ -329,5 +319,15 @@ def _human_record(rng: random.Random, draft: _Draft, asin: str) -> dict[str, Any
     }
 
 
+def main(argv: list[str] | None = None) -> None:
+    """Write a shop's files as the command line asks."""
+    parser = argparse.ArgumentParser(description="Write a generated shop in the official file schemas.")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--products", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args(argv)
+    write_files(options.folder, options.products, options.seed)
+
+
 if __name__ == "__main__":
-    write_files(Path(sys.argv[1]))
+    main()

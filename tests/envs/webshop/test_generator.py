@@ -9,7 +9,7 @@ import pytest
 import agentic_gym  # noqa: F401
 from agentic_gym.envs.webshop.bots import OracleBot, short_queries
 from agentic_gym.envs.webshop.catalogue import load_catalogue
-from agentic_gym.envs.webshop.generator import generate, write_files
+from agentic_gym.envs.webshop.generator import generate, main
 
 
 def digest(size: int) -> str:
@@ -19,7 +19,7 @@ def digest(size: int) -> str:
 
 
 def test_the_default_shop_never_changes_unnoticed() -> None:
-    assert digest(1000) == "8799d1be17932a7d47a65b9d6359f53376ed51aaf26a1a8e1c46acabfa16e655"
+    assert digest(1000) == "75c12096dacedff741bea8b48bc2a53035ce0c149e5b7616d1465dae1d4a50e3"
 
 
 def test_the_shop_has_what_makes_the_real_one_hard() -> None:
@@ -72,7 +72,7 @@ def test_asins_are_distinct_and_of_the_official_form() -> None:
 
 
 def test_written_files_are_the_shop(tmp_path: Path) -> None:
-    write_files(tmp_path, size=50)
+    main([str(tmp_path), "--products", "50"])
     from_files, generated = load_catalogue(tmp_path), load_catalogue(products=50)
     assert from_files.goals == generated.goals
     assert from_files.prices == generated.prices

@@ -32,6 +32,7 @@ def serving(shop: Catalogue) -> Iterator[str]:
 
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
+        listener.listen()  # a browser that comes before the server is ready waits
         server = uvicorn.Server(uvicorn.Config(make_app(shop), log_level="warning"))
         thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])))
         thread.start()
