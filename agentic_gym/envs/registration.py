@@ -19,6 +19,10 @@ ENVIRONMENTS: Mapping[str, tuple[str, str]] = MappingProxyType(
             "agentic_gym.envs.search_qa:SearchQA",
             "a fictional encyclopedia, or NQ, HotpotQA, MuSiQue and others over any corpus: think, search, read, answer",
         ),
+        "agentic_gym/WebShop-v0": (
+            "agentic_gym.envs.webshop.env:WebShop",
+            "search a simulated shop, choose options, buy what the instruction asks for",
+        ),
     }
 )
 """id -> (entry point, what it is in a line)."""
