@@ -103,7 +103,7 @@ def _bm25s(corpus: Corpus) -> Search:
 
     def search(query: str, k: int) -> list[str]:
         known = [vocabulary[term] for term in dict.fromkeys(index_terms(query)) if term in vocabulary]
-        found = engine.retrieve([known], k=k, show_progress=False).documents[0] if known else []
+        found = engine.retrieve([known], k=min(k, len(corpus)), show_progress=False).documents[0] if known else []
         return [corpus[int(i)].id for i in found]
 
     return search
@@ -156,7 +156,7 @@ def _latencies(search: Search, questions: Sequence[Question], repeats: int) -> n
         start, cpu = time.perf_counter(), time.thread_time()
         search(question.text, 5)
         seconds.append((time.perf_counter() - start, time.thread_time() - cpu))
-    return np.array(seconds).T
+    return np.transpose(np.array(seconds))
 
 
 def _row(
