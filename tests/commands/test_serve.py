@@ -36,7 +36,7 @@ def test_it_serves_until_interrupted(tmp_path):
 
 
 def test_what_cannot_be_served_is_named():
-    with pytest.raises(ValueError, match="cannot serve 'models'.*search"):
+    with pytest.raises(ValueError, match=r"cannot serve 'models'.*search"):
         serve.main(["models"])
 
 
