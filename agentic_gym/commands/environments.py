@@ -35,7 +35,7 @@ def resolve_id(name: str) -> str:
 
 def _bare(env_id: str) -> str:
     """``agentic_gym/MathTools-v0`` as ``MathTools``."""
-    return re.sub(r"-v\d+$", "", env_id.removeprefix("agentic_gym/"), flags=re.IGNORECASE)
+    return re.sub(r"-v\d+$", "", env_id.removeprefix("agentic_gym/"), flags=re.IGNORECASE).replace("-", "")
 
 
 def assignments(pairs: Sequence[str]) -> dict[str, Any]:
