@@ -9,12 +9,14 @@ from typing import Any
 
 import gymnasium as gym
 
+from agentic_gym.envs.search_qa_expert import SearchExpert
 from agentic_gym.policies import Policy, RandomPolicy, ScriptedMathPolicy
 
 __all__ = ["open_policy"]
 
 EXPERTS: Mapping[str, Callable[[Any, int], Policy]] = {
     "MathTools": lambda env, seed: ScriptedMathPolicy(env.tasks, seed=seed),
+    "SearchQA": lambda env, seed: SearchExpert(env.tasks),
 }
 """The scripted expert of an environment, by the name of its class."""
 
