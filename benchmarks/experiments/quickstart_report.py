@@ -38,6 +38,10 @@ def write_report(folder: Path, results: dict[str, Any], arms: Sequence[str]) -> 
         "",
         *_changes(results, arms),
         "",
+        "Accuracy % / calls of every manner of playing, lowest to highest seed:",
+        "",
+        *_spread_lines(results, columns),
+        "",
         "![learning curves](learning_curves.png)",
         "",
         "![accuracy against calls](accuracy_against_calls.png)",
@@ -56,9 +60,28 @@ def figure(results: dict[str, Any], column: str, row: str, name: str, manner: st
 
 
 def cell(results: dict[str, Any], column: str, row: str) -> str:
-    """``accuracy / calls``."""
+    """``accuracy / calls``, means over the seeds."""
     accuracy, calls = figure(results, column, row, "success"), figure(results, column, row, "calls")
     return f"{100 * np.mean(accuracy):.1f} / {np.mean(calls):.2f}"
+
+
+def _spread_lines(results: dict[str, Any], columns: Sequence[str]) -> list[str]:
+    """Lowest and highest over the seeds, and the other manners of playing, a line a column."""
+    lines = ["| | manner | " + " | ".join(ROWS) + " |", "| --- | --- |" + " --- |" * len(ROWS)]
+    for column in columns:
+        for manner in ("T=0.6", "T=1", "greedy", "greedy tool-free"):
+            cells = []
+            for row in ROWS:
+                accuracy = [100 * value for value in figure(results, column, row, "success", manner)]
+                calls = figure(results, column, row, "calls", manner)
+                cells.append(f"{_range(accuracy, 1)} / {_range(calls, 2)}")
+            lines.append(f"| {column} | {manner} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def _range(values: Sequence[float], digits: int) -> str:
+    low, high = f"{min(values):.{digits}f}", f"{max(values):.{digits}f}"
+    return low if low == high else f"{low}-{high}"
 
 
 def _changes(results: dict[str, Any], arms: Sequence[str]) -> list[str]:
