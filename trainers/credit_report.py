@@ -156,12 +156,15 @@ def picture(comparison: Comparison, *, most: int = 24, decode: Callable[[int], s
         max([float(np.abs(row).max()) for row in [*tokens, *steps] if row.size] or [0.0]) or 1.0
         for tokens, steps in zip(comparison.tokens, comparison.steps)
     ]
-    parts: list[str] = []
-    y, widest = _MARGIN, 0
+    parts = [
+        _text(_MARGIN, _MARGIN + 4, "advantage: blue positive, red negative, grey not trained; top strip: "),
+        *_legend(),
+    ]
+    y, widest = 2 * _MARGIN + 6, 64
     for i, episode in enumerate(chosen):
         title = f"group {comparison.group[i]}  {episode.task_id}  score {episode.score:.2f}  calls {episode.tool_calls}"
         parts.append(_text(_MARGIN, y + 10, title, bold=True))
-        y += 18
+        y += 26
         cells = _cells(episode, decode)
         widest = max(widest, len(cells))
         for x, cell in enumerate(cells):
@@ -179,7 +182,18 @@ def picture(comparison: Comparison, *, most: int = 24, decode: Callable[[int], s
         y += 10
     size = f'width="{_LABEL + widest * _CELL + _MARGIN}" height="{y + _MARGIN}"'
     body = "\n".join(parts)
-    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="monospace" font-size="10">\n{body}\n</svg>\n'
+    style = 'font-family="monospace" font-size="10" style="background:#fff"'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} {style}>\n{body}\n</svg>\n'
+
+
+def _legend() -> list[str]:
+    """The colours of the narrow strip, written in words on their own ground."""
+    parts = []
+    for place, (kind, colour) in enumerate(_KIND.items()):
+        x = _MARGIN + 420 + 56 * place
+        parts.append(f'<path d="M{x} {_MARGIN - 6}h52v14h-52z" fill="{colour}" stroke="#999" stroke-width="0.3"/>')
+        parts.append(_text(x + 4, _MARGIN + 4, kind))
+    return parts
 
 
 @dataclass(frozen=True)

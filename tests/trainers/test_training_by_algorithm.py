@@ -240,7 +240,7 @@ def calls_on_easy(groups: list[Group]) -> float:
 
 @pytest.mark.slow
 def test_eapo_lowers_calls_where_the_agent_knows_the_answer(tmp_path: Path) -> None:
-    """From one start, on problems it has learnt by heart, EAPO gives the tool up and GRPO does not."""
+    """From one start, on problems it has learnt by heart, EAPO gives the tool up; GRPO keeps part of its calls."""
     start = cold_start(500)
     last = {}
     for name in ("grpo", "eapo"):
@@ -250,4 +250,4 @@ def test_eapo_lowers_calls_where_the_agent_knows_the_answer(tmp_path: Path) -> N
         last[name] = calls_on_easy(result.groups[-60:])
         assert 0.2 < first < 1.5
     assert last["eapo"] < 0.2
-    assert last["grpo"] > last["eapo"] + 0.2
+    assert last["grpo"] > last["eapo"] + 0.1
