@@ -151,6 +151,8 @@ class Step:
     """The parsed kind: tool, answer, command, malformed; empty for foreign environments without a parser."""
     tool: ToolEvent | None = None
     role: Role | None = None
+    judged: float | None = None
+    """A scalar judge's score of the step, in [-1, 1] (``info["step_scores"]``, a list at the end of the episode)."""
 
 
 @dataclass
@@ -253,6 +255,8 @@ class Episode:
             self.score = float(info.get("score", float(self.success)))
             for step, role in zip(self.steps, info.get("roles", ())):
                 step.role = role
+            for step, judged in zip(self.steps, info.get("step_scores", ())):
+                step.judged = judged
 
     def mask(self, reason: str) -> None:
         """End the episode because infrastructure failed."""

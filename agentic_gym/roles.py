@@ -13,9 +13,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
-__all__ = ["ROLE_CREDIT", "HindsightJudge", "JudgedStep", "OnlineJudge", "Role", "RoleJudge"]
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from agentic_gym.episodes import Episode
+    from agentic_gym.role_theory import RoleFit
+
+__all__ = ["ROLE_CREDIT", "HindsightJudge", "JudgedStep", "OnlineJudge", "Role", "RoleJudge", "fit_constants"]
 
 
 class Role(str, Enum):
@@ -66,3 +72,16 @@ class HindsightJudge(Protocol):
 
 
 RoleJudge = OnlineJudge | HindsightJudge
+
+
+def fit_constants(episodes: Sequence[Episode], residuals: Sequence[ArrayLike], **settings: Any) -> RoleFit:
+    """What each role is worth on labelled ``episodes``: see ``agentic_gym.role_theory.fit_constants_to_episodes``.
+
+    Args:
+        episodes: with roles on their steps.
+        residuals: for each episode, (steps,): true advantage (Monte-Carlo or oracle) minus outcome advantage.
+        **settings: constants, lam, whitened.
+    """
+    from agentic_gym.role_theory import fit_constants_to_episodes
+
+    return fit_constants_to_episodes(episodes, residuals, **settings)

@@ -210,15 +210,13 @@ def triage(
 
 
 def progress_scores(episode: Episode) -> Sequence[float | None]:
-    """The judge's numbers in ``info["progress"]`` of the last step, one a step. ValueError where there are none."""
-    if not episode.steps:
-        return []
-    if "progress" not in episode.info:
+    """The judge's number of each step. ValueError where no step has one."""
+    scores = [step.judged for step in episode.steps]
+    if scores and all(score is None for score in scores):
         raise ValueError(
-            "triage_scalar needs info['progress'] at the end of an episode, one number in [-1, 1] (or None) a step; or pass "
-            "scores=, a function of the episode"
+            "triage_scalar needs a score a step: info['step_scores'] at the end of an episode, one number in [-1, 1] (or None) "
+            "a step; or pass scores=, a function of the episode"
         )
-    scores: Sequence[float | None] = episode.info["progress"]
     return scores
 
 

@@ -260,10 +260,11 @@ def test_value_baseline_needs_values():
 def test_triage_scalar_reads_the_judges_numbers():
     rows = [episode(0.0, 1), episode(0.0, 1)]
     for row, scores in zip(rows, ([1.0, None], [-1.0, 0.0])):
-        row.info = {"progress": scores}
+        for step, score in zip(row.steps, scores):
+            step.judged = score
     credit = make_algorithm("triage_scalar", whiten=False).credit([group(*rows)])
     assert [s.tolist() for s in credit.steps] == [[0.2, 0.0], [-0.2, 0.0]]
-    with pytest.raises(ValueError, match="info\\['progress'\\]"):
+    with pytest.raises(ValueError, match="step_scores"):
         make_algorithm("triage_scalar").credit([group(episode(1.0))])
     with pytest.raises(ValueError, match="one number a step, 2, got 1"):
         make_algorithm("triage_scalar", scores=lambda e: [0.0]).credit([group(*rows)])
