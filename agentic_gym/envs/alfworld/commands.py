@@ -9,7 +9,7 @@ from agentic_gym.envs.alfworld.state import NOTHING, State
 
 __all__ = ["Action", "CommandTable"]
 
-_TREATMENTS = {"clean": "isclean", "cool": "iscool", "heat": "ishot"}
+_TREATMENTS = (("clean", "isclean"), ("cool", "iscool"), ("heat", "ishot"))
 
 
 class Action(NamedTuple):
@@ -32,15 +32,16 @@ class CommandTable:
         self.game = game
         self.actions = {verb: Action(verb) for verb in ("help", "inventory", "look")}
         """Every command that was admissible so far, and its meaning."""
-        self._words: dict[Action, str] = {}
+        self._words: dict[tuple[str, int, int], str] = {}
         self._go_to: dict[int, list[str]] = {}
 
     def text(self, verb: str, target: int, other: int = NOTHING) -> str:
         """The command for an action."""
-        action = Action(verb, target, other)
-        command = self._words.get(action)
+        key = (verb, target, other)
+        command = self._words.get(key)
         if command is None:
-            command = self._words[action] = self._write(action)
+            action = Action(*key)
+            command = self._words[key] = self._write(action)
             self.actions[command] = action
         return command
 
@@ -83,26 +84,32 @@ class CommandTable:
                     uses.append(text("use", o))
                 if is_open and held == NOTHING and o in game.pickupable:
                     takes.append(text("take", o, r))
-        clean: list[str] = []
-        cool: list[str] = []
-        heat: list[str] = []
-        moves: list[str] = []
-        slices: list[str] = []
-        if held != NOTHING:
+        uses = sorted(set(uses))
+        if held == NOTHING:
+            before = (closes, examines)
+            after = (opens, takes)
+            heat: list[str] = []
+        else:
             examines.append(text("examine object", held))
             clean, cool, heat = (
-                [text(verb, held, r) for r in here if r in game.tools[state]] if held in game.able[state] else []
-                for verb, state in _TREATMENTS.items()
+                [text(verb, held, r) for r in here if r in game.tools[made]] if held in game.able[made] else []
+                for verb, made in _TREATMENTS
             )
             moves = [text("move", held, r) for r in here if r in game.accepts[held] and state.is_open(r)]
+            slices: list[str] = []
             if held in game.knives:
                 slices = [text("slice", o, held) for o in state.objects_at[state.location] if o in game.sliceable]
+            before = (clean, closes, cool, examines)
+            after = (moves, opens, slices)
         commands: list[str] = []
-        for group in (clean, closes, cool, examines, self._elsewhere(state), heat):
-            commands += group if len(group) < 2 or group is self._go_to.get(state.location) else sorted(group)
-        commands += ("help", "inventory", "look")
-        for group in (moves, opens, slices, takes, list(dict.fromkeys(uses))):
+        for group in before:
             commands += sorted(group)
+        commands += self._elsewhere(state)
+        commands += sorted(heat)
+        commands += ("help", "inventory", "look")
+        for group in after:
+            commands += sorted(group)
+        commands += uses
         return commands
 
     def _elsewhere(self, state: State) -> list[str]:

@@ -20,6 +20,9 @@ from agentic_gym.envs.alfworld.state import State
 __all__ = ["Engine", "FastEngine", "Frame"]
 
 
+_CHANGES_COMMANDS = frozenset({"go to", "open", "close", "take", "move"})
+
+
 class Frame(NamedTuple):
     """What the player gets."""
 
@@ -76,7 +79,8 @@ class FastEngine:
             return Frame("Nothing happens.", list(self._admissible), self._won)
         action = self.commands.actions[command]
         observation = self._carry_out(action)
-        self._admissible = self.commands.admissible(self.state)
+        if action.verb in _CHANGES_COMMANDS:
+            self._admissible = self.commands.admissible(self.state)
         if action.verb in self._deciding:
             self._won = self.state.won()
         return Frame(observation, list(self._admissible), self._won)
