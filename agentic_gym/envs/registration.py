@@ -15,6 +15,10 @@ ENVIRONMENTS: Mapping[str, tuple[str, str]] = MappingProxyType(
             "agentic_gym.envs.math_tools:MathTools",
             "arithmetic to number theory, GSM8K, MATH, AIME: think, call Python, answer",
         ),
+        "agentic_gym/ALFWorld-v0": (
+            "agentic_gym.envs.alfworld.env:ALFWorld",
+            "household tasks in text: find, heat, cool, clean, light up and put things away",
+        ),
     }
 )
 """id -> (entry point, what it is in a line)."""

@@ -85,6 +85,8 @@ class CommandTable:
                 if is_open and held == NOTHING and o in game.pickupable:
                     takes.append(text("take", o, r))
         uses = sorted(set(uses))
+        before: tuple[list[str], ...]
+        after: tuple[list[str], ...]
         if held == NOTHING:
             before = (closes, examines)
             after = (opens, takes)

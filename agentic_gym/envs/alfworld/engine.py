@@ -65,6 +65,8 @@ class FastEngine:
     def reset(self) -> Frame:
         """Put the game into its first state."""
         self.state = State(self.game)
+        self.last_action: Action | None = None
+        """What the last command did; None before the first one and after one that did nothing."""
         self._admissible = self.commands.admissible(self.state)
         self._won = self.state.won()
         return Frame(text.opening(self.state), list(self._admissible), self._won)
@@ -76,8 +78,9 @@ class FastEngine:
         """
         command = command.strip()
         if command not in self._admissible:
+            self.last_action = None
             return Frame("Nothing happens.", list(self._admissible), self._won)
-        action = self.commands.actions[command]
+        action = self.last_action = self.commands.actions[command]
         observation = self._carry_out(action)
         if action.verb in _CHANGES_COMMANDS:
             self._admissible = self.commands.admissible(self.state)

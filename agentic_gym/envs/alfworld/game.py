@@ -123,7 +123,9 @@ def _build(
         {place for pairs in ("atlocation", "receptacleatlocation", "objectatlocation") for _, place in two[pairs]}
     )
     if len(agents) != 1 or len(two["atlocation"]) != 1 or two["holds"] or one["holdsany"]:
-        raise GoalError(f"the game begins with {len(agents)} agents or with something held; it needs one with empty hands")
+        raise GoalError(
+            f"the game begins with {len(agents)} agents or with something held; it needs one with empty hands"
+        )
     number_o = {o: i for i, o in enumerate(object_ids)}
     number_r = {r: i for i, r in enumerate(receptacle_ids)}
     number_l = {place: i for i, place in enumerate(location_ids)}
@@ -144,12 +146,13 @@ def _build(
             by_type[receptacle_type].add(r)
     for receptacle_type, object_type in two["cancontain"]:
         takers[object_type] |= by_type.get(receptacle_type, set())
-    nested: dict[int, tuple[int, ...]] = {o: () for o in objects_with("isreceptacleobject")}
+    nested: dict[int, tuple[int, ...]] = dict.fromkeys(objects_with("isreceptacleobject"), ())
     for inner, outer in sorted(two["inreceptacleobject"]):
         if number_o[outer] in nested:
             nested[number_o[outer]] += (number_o[inner],)
     able = {state: objects_with(ability) for state, (ability, _) in STATES.items()}
     toggleable = objects_with("toggleable")
+    wanted = frozenset(o for o, types in enumerate(object_types) if goal.object_type in types)
     place = [number_l[at[r]] for r in receptacle_ids]
     everything = sorted((number_r[r], number_o[o]) for o, r in two["inreceptacle"] if r in number_r)
     return Game(
@@ -174,14 +177,9 @@ def _build(
         toggleable=toggleable,
         sliceable=objects_with("sliceable"),
         knives=frozenset(o for o, types in enumerate(object_types) if types & {"knifetype", "butterknifetype"}),
-        candidates=frozenset(
-            o for o, types in enumerate(object_types)
-            if goal.object_type in types and (goal.state is None or o in able[goal.state])
-        ),  # fmt: skip
+        candidates=wanted if goal.state is None else wanted & able[goal.state],
         targets=tuple(sorted(by_type.get(goal.target_type, ()))),
-        lamps=frozenset(
-            o for o, types in enumerate(object_types) if goal.target_type in types and o in toggleable
-        ),
+        lamps=frozenset(o for o in toggleable if goal.target_type in object_types[o]),
         nested=nested,
         start=number_l[next(iter(two["atlocation"]))[1]],
         start_contents=tuple(tuple(o for r, o in everything if r == n) for n in range(len(receptacle_ids))),

@@ -25,7 +25,9 @@ class GameFileError(ValueError):
     """A game file that cannot be played; the message names the file and the fix."""
 
 
-def read_game_file(source: str | Path | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+def read_game_file(
+    source: str | Path | Mapping[str, Any], *, allow_unsolvable: bool = False
+) -> tuple[str, dict[str, Any]]:
     """Return (name, content) of one game file; a mapping with the same keys is taken as it is.
 
     Raises:
@@ -40,7 +42,7 @@ def read_game_file(source: str | Path | Mapping[str, Any]) -> tuple[str, dict[st
         raise GameFileError(
             f"{name}: not an ALFWorld game: {', '.join(missing)} missing. Expected a game.tw-pddl with {', '.join(_KEYS)}."
         )
-    if data.get("solvable") is False:
+    if data.get("solvable") is False and not allow_unsolvable:
         raise GameFileError(f"{name}: the file says that this game is not solvable; leave it out of the list of games.")
     return name, data
 
@@ -53,7 +55,9 @@ def _load(path: Path) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise GameFileError(f"{path}: not a text file; an ALFWorld game is JSON in UTF-8.") from error
     except (json.JSONDecodeError, RecursionError) as error:
-        raise GameFileError(f"{path}: not complete JSON ({error}). The file is cut off or foreign: copy it again.") from error
+        raise GameFileError(
+            f"{path}: not complete JSON ({error}). The file is cut off or foreign: copy it again."
+        ) from error
     if not isinstance(data, dict):
         raise GameFileError(f"{path}: holds a JSON {type(data).__name__}, not the object of an ALFWorld game.")
     return data
@@ -87,7 +91,10 @@ def _without_texts(grammar: str) -> str:
 
 def check_rules(name: str, domain: str, grammar: str) -> None:
     """Refuse a game whose rules are not those of ALFWorld 0.4. An empty domain stands for the usual one."""
-    for part, same in (("domain", not domain or _same_domain(domain)), ("grammar", _same_grammar(_without_texts(grammar)))):
+    for part, same in (
+        ("domain", not domain or _same_domain(domain)),
+        ("grammar", _same_grammar(_without_texts(grammar))),
+    ):
         if not same:
             raise GameFileError(
                 f"{name}: its {part} is not that of ALFWorld 0.4, which the fast engine implements. Play it with "

@@ -11,7 +11,7 @@ import random
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +112,7 @@ def _draw(seed: int, split: str, task_type: str | None) -> tuple[random.Random, 
     return rng, load_rooms()[number], goal, goal.sentence(rng.randrange(2))
 
 
-@lru_cache(maxsize=None)
+@cache
 def _tasks(split: str, task_type: str) -> tuple[tuple[int, tuple[TaskGoal, ...]], ...]:
     """The rooms of a split in which a task type is possible, each with its goals."""
     found = []

@@ -83,7 +83,15 @@ def _light_goal(facts: list[tuple[str, ...]], predicates: set[str]) -> Goal:
     types = {fact[1]: fact[2] for fact in facts if fact[0] == "objecttype"}
     held = [fact[2] for fact in facts if fact[0] == "holds"]
     lamps = [fact[1] for fact in facts if fact[0] == "istoggled"]
-    lamp_facts = {"objecttype", "toggleable", "istoggled", "receptacleatlocation", "atlocation", "inreceptacle", "holds"}
+    lamp_facts = {
+        "objecttype",
+        "toggleable",
+        "istoggled",
+        "receptacleatlocation",
+        "atlocation",
+        "inreceptacle",
+        "holds",
+    }
     if predicates != lamp_facts or len(held) != 1 or len(lamps) != 1 or {held[0], lamps[0]} != set(types):
         raise _unknown(facts)
     return Goal("look_at_obj_in_light", types[held[0]], types[lamps[0]])

@@ -2,8 +2,7 @@
 
 A shortest plan of any of the six tasks has one of a few shapes: empty the hands if need be, then for each object that is still
 missing fetch it, treat it, put it down (or carry it to the lamp). Which object, tool, receptacle and place to drop things
-is all that is left to choose, so the shapes are enumerated instead of searching through states. `tests` compares the result with a
-breadth-first search.
+is all that is left to choose, so the shapes are enumerated instead of searching through states.
 
 Walking costs one command whatever the distance, and nothing between receptacles that share a location.
 """

@@ -1,6 +1,7 @@
 """The 120 rooms of AI2-THOR and the table of what fits where: what scenes are made of.
 
-Rooms 1-30 are kitchens, 201-230 living rooms, 301-330 bedrooms, 401-430 bathrooms. `data/README.md` says where the data comes from.
+Rooms 1-30 are kitchens, 201-230 living rooms, 301-330 bedrooms, 401-430 bathrooms. `data/README.md` says where the
+data comes from.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
+from typing import Any
 
 __all__ = ["UNSEEN_ROOMS", "Room", "Types", "load_rooms", "load_types", "type_of"]
 
@@ -68,12 +70,11 @@ def load_types() -> Types:
     """Read the table of types."""
     path = resources.files("agentic_gym.envs.alfworld") / "data" / "types.json"
     table = json.loads(path.read_text(encoding="utf-8"))
-    return Types(
-        **{
-            name: frozenset(value) if isinstance(value, list) else {key: frozenset(v) for key, v in value.items()}
-            for name, value in table.items()
-        }
-    )
+    fields: dict[str, Any] = {
+        name: frozenset(value) if isinstance(value, list) else {key: frozenset(v) for key, v in value.items()}
+        for name, value in table.items()
+    }
+    return Types(**fields)
 
 
 @lru_cache(maxsize=1)

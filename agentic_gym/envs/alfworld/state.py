@@ -72,6 +72,23 @@ class State:
         ready = self.ready()
         return bool(ready) and any(len(ready.intersection(self.contents[r])) >= goal.count for r in game.targets)
 
+    def progress(self) -> float:
+        """The share of the goal's conditions that hold, in [0, 1]; 1 exactly when the game is won.
+
+        The conditions follow ALFRED: something of the right type is in place (twice for two objects), is in the right
+        state, and is both; for the lamp, it is held, the lamp is on, and both are at one place.
+        """
+        if self.won():
+            return 1.0
+        game, goal = self.game, self.game.goal
+        if goal.light:
+            met = (self.held in game.candidates) + bool(game.lamps & self.states["istoggled"])
+            return met / 3
+        in_place = max((len(game.candidates.intersection(self.contents[r])) for r in game.targets), default=0)
+        if goal.state is None:
+            return min(in_place, goal.count) / goal.count
+        return (bool(in_place) + bool(self.ready())) / 3
+
     # What actions do.
 
     def go_to(self, r: int) -> None:
@@ -98,7 +115,8 @@ class State:
     def move(self, o: int, r: int) -> None:
         """Put o, which is held, into r."""
         self.held = NOTHING
-        insort(self.contents[r], o)
+        if o not in self.contents[r]:
+            insort(self.contents[r], o)
         if o not in self.objects_at[self.location]:
             insort(self.objects_at[self.location], o)
         self.taken_out.discard((o, r))

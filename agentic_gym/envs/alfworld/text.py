@@ -47,10 +47,7 @@ def look(state: State) -> str:
         return "You are in the middle of a room. Looking quickly around you, you see nothing."
     # A thing lies on the floor as often as there are receptacles here that it was taken out of.
     floor = [
-        f"a {game.objects[o]}"
-        for o in state.objects_at[state.location]
-        for r in here
-        if (o, r) in state.taken_out
+        f"a {game.objects[o]}" for o in state.objects_at[state.location] for r in here if (o, r) in state.taken_out
     ]
     facing = listing([game.receptacles[r] for r in here])
     return f"You are facing the {facing}. Next to it, you see {listing(floor)}."

@@ -1,0 +1,172 @@
+"""Where games come from: generated ones, files, folders, and ALFWorld's own data folder, all as a `TaskSet`.
+
+A task names its game; the file is read (or the game generated) when an episode begins.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from agentic_gym.envs.alfworld.game import Game
+from agentic_gym.envs.alfworld.game_file import GameFileError, grammar_texts, read_game_file
+from agentic_gym.envs.alfworld.generator import SPLITS, draw_task, generate
+from agentic_gym.envs.alfworld.goals import TASK_TYPES
+from agentic_gym.envs.alfworld.planner import is_exact, plan
+from agentic_gym.envs.alfworld.state import State
+from agentic_gym.tasks import Task, TaskSet
+
+__all__ = ["Games", "alfworld_tasks", "game_data", "generated_tasks", "load_game", "load_tasks"]
+
+Games: TypeAlias = "TaskSet | str | Path | Mapping[str, Any] | Sequence[str | Path | Mapping[str, Any]] | None"
+"""What the environment takes as `games`."""
+
+_GAME = "game.tw-pddl"
+_DATA = "json_2.1.1"
+_FIX = "Set ALFWORLD_DATA to the folder that holds json_2.1.1/, or pass its path; `agentic-gym data alfworld` says how to get it."
+
+
+def load_tasks(games: Games, *, split: str = "train", count: int = 600, seed: int = 0) -> TaskSet:
+    """Turn what a user gives into a `TaskSet`.
+
+    Args:
+        games: None (generated), a TaskSet, a game file, a folder searched for `game.tw-pddl`, the content of a game
+            file, or a list of such.
+        split, count, seed: for generated games only.
+
+    Raises:
+        GameFileError: a file or folder without games; the message names it and the fix.
+    """
+    if games is None:
+        return generated_tasks(count, split=split, seed=seed)
+    if isinstance(games, TaskSet):
+        return games
+    if isinstance(games, (str, Path, Mapping)):
+        games = [games]
+    return TaskSet((task for source in games for task in _tasks_of(source)), name="alfworld", split=None)
+
+
+def generated_tasks(
+    count: int, *, split: str = "train", seed: int = 0, task_types: Sequence[str] = TASK_TYPES
+) -> TaskSet:
+    """The generated games `seed` to `seed + count - 1` of a split, cycling through the task types; levels are task types."""
+    if count < 1:
+        raise ValueError(f"count must be at least 1, got {count}")
+
+    def make(i: int) -> Task:
+        kind = task_types[i % len(task_types)]
+        number = seed + i
+        _, sentence = draw_task(number, split=split, task_type=kind)
+        recipe = {"seed": number, "split": split, "task_type": kind}
+        return Task(f"{split}/{kind}/{number}", sentence, None, kind, {"generated": recipe})
+
+    return TaskSet((make(i) for i in range(count)), name="alfworld-generated", split=split)
+
+
+def alfworld_tasks(path: str | Path | None = None, *, split: str = "train") -> TaskSet:
+    """ALFWorld's own games, or games rebuilt from ALFRED, in the folder layout of ALFWorld.
+
+    Args:
+        path: the folder that holds `json_2.1.1/` (or that folder itself); None reads the variable ALFWORLD_DATA.
+        split: `train`, `valid_seen` or `valid_unseen`.
+
+    Raises:
+        GameFileError: the variable is not set, or there is no such folder, or no game in it.
+    """
+    if split not in SPLITS:
+        raise ValueError(f"unknown split {split!r}: choose one of {', '.join(SPLITS)}")
+    given = os.environ.get("ALFWORLD_DATA") if path is None else str(path)
+    if not given:
+        raise GameFileError(f"ALFWORLD_DATA is not set. {_FIX}")
+    root = Path(os.path.expandvars(given)).expanduser()
+    folders = [folder for folder in (root / _DATA / split, root / split) if folder.is_dir()]
+    if not folders:
+        source = "ALFWORLD_DATA" if path is None else "the given path"
+        raise GameFileError(f"no folder {root / _DATA / split} ({source} is {given}). {_FIX}")
+    rebuilt = (folders[0].parent / "REBUILT_FROM_ALFRED").exists()
+    name = "alfworld (rebuilt from ALFRED)" if rebuilt else "alfworld"
+    return TaskSet(_folder_tasks(folders[0], prefix=f"{split}/"), name=name, split=split)
+
+
+def game_data(task: Task) -> Mapping[str, Any] | str:
+    """The game of a task: the content of a game file, or the path of one."""
+    info = task.info
+    if "generated" in info:
+        recipe = info["generated"]
+        return generate(recipe["seed"], split=recipe["split"], task_type=recipe["task_type"]).data
+    if "game" in info:
+        content: Mapping[str, Any] = json.loads(info["game"])
+        return content
+    if "file" not in info:
+        raise GameFileError(f"task {task.id!r} names no game: its info has none of 'file', 'game', 'generated'")
+    return os.path.expandvars(str(info["file"]))
+
+
+def load_game(task: Task) -> Game:
+    """The game of a task, ready for the fast engine; the last hundred games are kept in memory."""
+    return _load_game(task)
+
+
+@lru_cache(maxsize=100)
+def _load_game(task: Task) -> Game:
+    game = Game.load(game_data(task))
+    if is_exact(game) and plan(State(game)) is None:
+        raise GameFileError(
+            f"{game.name}: this game cannot be won (task: {game.task}); leave it out of the list of games."
+        )
+    return game
+
+
+def _tasks_of(source: str | Path | Mapping[str, Any]) -> Iterable[Task]:
+    if isinstance(source, Mapping):
+        name, data = read_game_file(source)
+        sentence, _ = grammar_texts(name, data["grammar"])
+        kind = str(data.get("task_type") or Game.load(data).goal.task_type)
+        return [Task(name, sentence, None, kind, {"game": json.dumps(data, sort_keys=True)})]
+    path = Path(os.path.expandvars(str(source))).expanduser()
+    if path.is_dir():
+        return _folder_tasks(path)
+    return [_file_task(path, path.parent.name if path.name == _GAME else path.name, read_game_file(path)[1])]
+
+
+def _folder_tasks(folder: Path, prefix: str = "") -> Iterator[Task]:
+    """The playable games below a folder, sorted; sliced and movable ones are left out, as ALFWorld does."""
+    found = False
+    for path in sorted(folder.rglob(_GAME)):
+        name = path.parent.relative_to(folder).as_posix()
+        if "movable" in name or "Sliced" in name:
+            continue
+        _, data = read_game_file(path, allow_unsolvable=True)
+        if data.get("solvable") is not False:
+            found = True
+            yield _file_task(path, prefix + name, data)
+    if not found:
+        raise GameFileError(f"{folder}: no playable {_GAME} in it or below. {_FIX}")
+
+
+def _file_task(path: Path, name: str, data: Mapping[str, Any]) -> Task:
+    sentence, _ = grammar_texts(str(path), data["grammar"])
+    digest = hashlib.sha256(data["pddl_problem"].encode()).hexdigest()
+    return Task(name, sentence, None, _task_type(path, data), {"file": _portable(path), "sha256": digest})
+
+
+def _task_type(path: Path, data: Mapping[str, Any]) -> str:
+    beside = path.parent / "traj_data.json"
+    if beside.is_file():
+        kind = json.loads(beside.read_text(encoding="utf-8")).get("task_type")
+        if kind in TASK_TYPES:
+            return str(kind)
+    return Game.load({**data, "game": str(path)}).goal.task_type
+
+
+def _portable(path: Path) -> str:
+    """The path with ALFWORLD_DATA in front where it lies there, so that a set's hash is the same on every machine."""
+    root = os.environ.get("ALFWORLD_DATA")
+    if root and path.is_relative_to(root):
+        return f"$ALFWORLD_DATA/{path.relative_to(root).as_posix()}"
+    return str(path)
