@@ -11,7 +11,8 @@ from agentic_gym.envs.alfworld.expert import next_command
 from agentic_gym.envs.alfworld.game_file import GameFileError
 from agentic_gym.envs.alfworld.memory import Glimpse, Memory
 from agentic_gym.envs.alfworld.oracle import ALFWorldOracle
-from agentic_gym.envs.alfworld.planner import is_exact
+from agentic_gym.envs.alfworld.planner import distance, is_exact
+from agentic_gym.envs.alfworld.render import role_line
 from agentic_gym.envs.alfworld.tasks import Games, game_data, load_game, load_tasks
 from agentic_gym.roles import OnlineJudge
 from agentic_gym.tasks import Task
@@ -113,6 +114,7 @@ class ALFWorld(TextEnv):
         self.memory = Memory()
         self.glimpse = Glimpse()
         """What the last command revealed."""
+        self._referee = ALFWorldOracle()
         self._real: Any = None
         self._playing: Engine | None = None
         self._commands: list[str] = []
@@ -123,7 +125,23 @@ class ALFWorld(TextEnv):
         info["task_type"] = self.task.level
         info["distance_exact"] = self.world is not None and is_exact(self.world.game)
         info.update(self._further())
+        if self.render_mode is not None:
+            self._referee.begin(self, observation, info)
         return observation, info
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        """Carry out one command, see `TextEnv.step`. What is rendered also shows the step's role, in colour."""
+        observation, reward, terminated, truncated, info = super().step(action)
+        if self.render_mode is not None:
+            role = self._referee.label(self, action, observation, info)
+            left = distance(self.world.state) if self.world is not None else None
+            self._note(role_line(role, left))
+        return observation, reward, terminated, truncated, info
+
+    @property
+    def transcript(self) -> tuple[str, ...]:
+        """What was rendered so far in this episode, part by part; empty without a render mode."""
+        return tuple(self._transcript)
 
     def close(self) -> None:
         """Let go of the real engine, if there is one."""

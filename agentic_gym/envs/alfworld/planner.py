@@ -85,7 +85,7 @@ def _placing_plans(state: State, known: Collection[int] | None) -> Iterator[_Sto
         by_missing[missing].append(r)
     for missing, receptacles in by_missing.items():
         for target in _representatives(state, receptacles, places, special):
-            fetched = [(o, r) for o, r in sources if not (r == target and o in ready)]
+            fetched = [(o, r) for o, r in sources if o not in ready or o not in state.contents[target]]
             for chosen in _choices(state, fetched, missing):
                 trips = [_treated(state, o, tools) for o, _ in chosen]
                 for stops in _product(chosen, trips, target):

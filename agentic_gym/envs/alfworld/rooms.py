@@ -56,6 +56,9 @@ class Types:
     coolable: frozenset[str]
     sliceable: frozenset[str]
     toggleable: frozenset[str]
+    shape: Mapping[str, tuple[float, float, float]]
+    """Where things lie in a receptacle of a type, in metres from its own position: their horizontal spread, the middle of their
+    height, and the spread of that; measured on the 5,486 pick-ups of ALFRED's training plans. Some types have no entry."""
     object_types: frozenset[str]
     """All types of objects, whether they can be picked up or not."""
 
@@ -73,7 +76,9 @@ def load_types() -> Types:
     fields: dict[str, Any] = {
         name: frozenset(value) if isinstance(value, list) else {key: frozenset(v) for key, v in value.items()}
         for name, value in table.items()
+        if name != "shape"
     }
+    fields["shape"] = {key: tuple(value) for key, value in table["shape"].items()}
     return Types(**fields)
 
 

@@ -21,13 +21,28 @@ from agentic_gym.envs.alfworld.planner import is_exact, plan
 from agentic_gym.envs.alfworld.state import State
 from agentic_gym.tasks import Task, TaskSet
 
-__all__ = ["Games", "alfworld_tasks", "game_data", "generated_tasks", "load_game", "load_tasks"]
+__all__ = [
+    "DATA_VERSION",
+    "MARKER",
+    "Games",
+    "alfworld_tasks",
+    "default_folder",
+    "game_data",
+    "generated_tasks",
+    "load_game",
+    "load_tasks",
+]
 
 Games: TypeAlias = "TaskSet | str | Path | Mapping[str, Any] | Sequence[str | Path | Mapping[str, Any]] | None"
 """What the environment takes as `games`."""
 
 _GAME = "game.tw-pddl"
-_DATA = "json_2.1.1"
+DATA_VERSION = "json_2.1.1"
+"""The folder inside ALFWORLD_DATA that holds the splits."""
+
+MARKER = "REBUILT_FROM_ALFRED"
+"""The file that marks a folder of games rebuilt from ALFRED."""
+
 _FIX = "Set ALFWORLD_DATA to the folder that holds json_2.1.1/, or pass its path; `agentic-gym data alfworld` says how to get it."
 
 
@@ -48,7 +63,9 @@ def load_tasks(games: Games, *, split: str = "train", count: int = 600, seed: in
         return games
     if isinstance(games, (str, Path, Mapping)):
         games = [games]
-    return TaskSet((task for source in games for task in _tasks_of(source)), name="alfworld", split=None)
+    sources = [source if isinstance(source, Mapping) else _expanded(source) for source in games]
+    name = _set_name(source for source in sources if isinstance(source, Path))
+    return TaskSet((task for source in sources for task in _tasks_of(source)), name=name)
 
 
 def generated_tasks(
@@ -72,25 +89,34 @@ def alfworld_tasks(path: str | Path | None = None, *, split: str = "train") -> T
     """ALFWorld's own games, or games rebuilt from ALFRED, in the folder layout of ALFWorld.
 
     Args:
-        path: the folder that holds `json_2.1.1/` (or that folder itself); None reads the variable ALFWORLD_DATA.
+        path: the folder that holds `json_2.1.1/` (or that folder itself); None takes the variable ALFWORLD_DATA, or
+            ~/.cache/alfworld where it is not set, as alfworld does.
         split: `train`, `valid_seen` or `valid_unseen`.
 
     Raises:
-        GameFileError: the variable is not set, or there is no such folder, or no game in it.
+        GameFileError: there is no such folder, or no game in it; the message names it and the fix.
     """
     if split not in SPLITS:
         raise ValueError(f"unknown split {split!r}: choose one of {', '.join(SPLITS)}")
-    given = os.environ.get("ALFWORLD_DATA") if path is None else str(path)
-    if not given:
-        raise GameFileError(f"ALFWORLD_DATA is not set. {_FIX}")
-    root = Path(os.path.expandvars(given)).expanduser()
-    folders = [folder for folder in (root / _DATA / split, root / split) if folder.is_dir()]
+    given = default_folder() if path is None else str(path)
+    root = _expanded(given)
+    folders = [folder for folder in (root / DATA_VERSION / split, root / split) if folder.is_dir()]
     if not folders:
-        source = "ALFWORLD_DATA" if path is None else "the given path"
-        raise GameFileError(f"no folder {root / _DATA / split} ({source} is {given}). {_FIX}")
-    rebuilt = (folders[0].parent / "REBUILT_FROM_ALFRED").exists()
-    name = "alfworld (rebuilt from ALFRED)" if rebuilt else "alfworld"
-    return TaskSet(_folder_tasks(folders[0], prefix=f"{split}/"), name=name, split=split)
+        source = "from ALFWORLD_DATA" if path is None and "ALFWORLD_DATA" in os.environ else "given or by default"
+        raise GameFileError(f"no folder {root / DATA_VERSION / split} ({source}: {given}). {_FIX}")
+    tasks = _folder_tasks(folders[0], prefix=f"{split}/")
+    return TaskSet(tasks, name=_set_name([folders[0]]), split=split)
+
+
+def default_folder() -> str:
+    """The folder of ALFWorld's data: ALFWORLD_DATA, else ~/.cache/alfworld."""
+    return os.environ.get("ALFWORLD_DATA") or "~/.cache/alfworld"
+
+
+def _set_name(paths: Iterable[Path]) -> str:
+    """Games that were rebuilt from ALFRED are called so in every report."""
+    rebuilt = any((parent / MARKER).exists() for path in paths for parent in (path, *path.parents[:4]))
+    return "alfworld (rebuilt from ALFRED)" if rebuilt else "alfworld"
 
 
 def game_data(task: Task) -> Mapping[str, Any] | str:
@@ -122,16 +148,20 @@ def _load_game(task: Task) -> Game:
     return game
 
 
-def _tasks_of(source: str | Path | Mapping[str, Any]) -> Iterable[Task]:
+def _expanded(path: str | Path) -> Path:
+    return Path(os.path.expandvars(str(path))).expanduser()
+
+
+def _tasks_of(source: Path | Mapping[str, Any]) -> Iterable[Task]:
     if isinstance(source, Mapping):
         name, data = read_game_file(source)
         sentence, _ = grammar_texts(name, data["grammar"])
         kind = str(data.get("task_type") or Game.load(data).goal.task_type)
         return [Task(name, sentence, None, kind, {"game": json.dumps(data, sort_keys=True)})]
-    path = Path(os.path.expandvars(str(source))).expanduser()
-    if path.is_dir():
-        return _folder_tasks(path)
-    return [_file_task(path, path.parent.name if path.name == _GAME else path.name, read_game_file(path)[1])]
+    if source.is_dir():
+        return _folder_tasks(source)
+    name = f"{source.parent.parent.name}/{source.parent.name}" if source.name == _GAME else source.name
+    return [_file_task(source, name, read_game_file(source)[1])]
 
 
 def _folder_tasks(folder: Path, prefix: str = "") -> Iterator[Task]:
