@@ -138,15 +138,17 @@ def _place_objects(scene: Scene, room: Room, trial: Trial) -> None:
     types = load_types()
     named = _named_places(room, trial)
     for kind, position in trial.poses:
-        name = _id(kind, position)
+        # The plan's own id may differ from the position's in the last digit.
+        name = next(
+            (o for o in named if type_of(o) == kind and math.dist(_position(o), position) < 0.05), _id(kind, position)
+        )
         if name in scene.placed or name in scene.fixed or kind not in types.object_types:
             continue
         if kind not in types.pickupable:
             nearest = min(room.receptacles, key=lambda r: math.dist(_position(r), position))
             scene.fixed[name] = room.receptacles[nearest]
             continue
-        r = next((r for other, r in named if other[0] == kind and math.dist(other[1], position) < 0.05), None)
-        r = r or _likeliest(room, kind, position)
+        r = named.get(name) or _likeliest(room, kind, position)
         if r is not None:
             scene.placed[name] = r
     lamps = dict(room.lamps)
@@ -158,9 +160,9 @@ def _place_objects(scene: Scene, room: Room, trial: Trial) -> None:
     scene.placed.update(lamps)
 
 
-def _named_places(room: Room, trial: Trial) -> list[tuple[tuple[str, _Position], str]]:
-    """The objects whose receptacle the plan names: ((type, position), receptacle)."""
-    found = []
+def _named_places(room: Room, trial: Trial) -> dict[str, str]:
+    """The objects whose receptacle the plan names: id of the object -> id of the receptacle."""
+    found: dict[str, str] = {}
     for step in trial.plan:
         if step.get("action") != "PickupObject" or "coordinateReceptacleObjectId" not in step:
             continue
@@ -169,8 +171,7 @@ def _named_places(room: Room, trial: Trial) -> list[tuple[tuple[str, _Position],
         position = (numbers[0] / 4, numbers[4] / 4, numbers[2] / 4)
         candidates = [r for r in room.receptacles if type_of(r) == kind]
         if candidates:
-            r = min(candidates, key=lambda r: math.dist(_position(r), position))
-            found.append(((type_of(step["objectId"]), _position(step["objectId"])), r))
+            found.setdefault(step["objectId"], min(candidates, key=lambda r: math.dist(_position(r), position)))
     return found
 
 

@@ -10,6 +10,7 @@ about ten thousand times as long. Where a rule looks strange, it is so there as 
 
 from __future__ import annotations
 
+import copy
 from typing import NamedTuple, Protocol
 
 from agentic_gym.envs.alfworld import text
@@ -87,6 +88,17 @@ class FastEngine:
         if action.verb in self._deciding:
             self._won = self.state.won()
         return Frame(observation, list(self._admissible), self._won)
+
+    def copy(self) -> FastEngine:
+        """An independent engine in the same state, to try things out."""
+        other = copy.copy(self)
+        other.state = self.state.copy()
+        return other
+
+    @property
+    def admissible(self) -> list[str]:
+        """The commands that do something now, sorted, without repeats."""
+        return list(self._admissible)
 
     def _carry_out(self, action: Action) -> str:
         verb, target, other = action

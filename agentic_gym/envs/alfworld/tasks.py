@@ -115,7 +115,8 @@ def default_folder() -> str:
 
 def _set_name(paths: Iterable[Path]) -> str:
     """Games that were rebuilt from ALFRED are called so in every report."""
-    rebuilt = any((parent / MARKER).exists() for path in paths for parent in (path, *path.parents[:4]))
+    places = [place for path in paths for place in (path / DATA_VERSION, path, *path.parents[:4])]
+    rebuilt = any((place / MARKER).exists() for place in places)
     return "alfworld (rebuilt from ALFRED)" if rebuilt else "alfworld"
 
 
