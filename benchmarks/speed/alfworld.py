@@ -4,7 +4,8 @@
     python benchmarks/throughput.py alfworld --games 12 --stock-steps 100
 
 Every engine plays random admissible commands in episodes of 50, each beginning with a reset; CPU seconds of one process are
-counted, so that other work on the machine disturbs little. The stock engine is measured first, before its functions are given a memory.
+counted, so that other work on the machine disturbs little. The stock engine is measured first, before its functions are given
+a memory.
 """
 
 from __future__ import annotations
