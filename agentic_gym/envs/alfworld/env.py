@@ -138,11 +138,6 @@ class ALFWorld(TextEnv):
             self._note(role_line(role, left))
         return observation, reward, terminated, truncated, info
 
-    @property
-    def transcript(self) -> tuple[str, ...]:
-        """What was rendered so far in this episode, part by part; empty without a render mode."""
-        return tuple(self._transcript)
-
     def close(self) -> None:
         """Let go of the real engine, if there is one."""
         if self._real is not None:
