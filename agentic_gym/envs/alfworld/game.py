@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from agentic_gym.envs.alfworld import pddl
+from agentic_gym.envs.alfworld.facts import Facts, UnplayableError
 from agentic_gym.envs.alfworld.game_file import GameFileError, check_rules, grammar_texts, read_game_file
 from agentic_gym.envs.alfworld.goals import STATES, Goal, GoalError, parse_goal
-from agentic_gym.envs.alfworld.names import display_names
 
 __all__ = ["Game"]
 
+_KNIVES = {"knifetype", "butterknifetype"}
 _TOOLS = {"isclean": "sinkbasintype", "ishot": "microwavetype", "iscool": "fridgetype"}
 
 
@@ -44,7 +45,6 @@ class Game:
     """Names, such as `mug 2`."""
     receptacles: tuple[str, ...]
     object_types: tuple[frozenset[str], ...]
-    receptacle_types: tuple[frozenset[str], ...]
     receptacle_at: tuple[int, ...]
     """The location of each receptacle."""
     receptacles_at: tuple[tuple[int, ...], ...]
@@ -93,106 +93,52 @@ class Game:
         try:
             problem = pddl.parse(data["pddl_problem"])
             goal = parse_goal(pddl.section(problem, ":goal"))
-            return _build(name, task, help_text, goal, data, pddl.atoms(pddl.section(problem, ":init")))
-        except GoalError as error:
+            facts = Facts(pddl.atoms(pddl.section(problem, ":init")))
+            return _build(name, task, help_text, goal, data, facts)
+        except (GoalError, UnplayableError) as error:
             raise GameFileError(f'{name}: {error}. Play it with engine="textworld".') from error
         except ValueError as error:
             raise GameFileError(f"{name}: {error}. The problem is incomplete: copy the file again.") from error
 
 
-def _build(
-    name: str, task: str, help_text: str, goal: Goal, data: Mapping[str, Any], facts: list[tuple[str, ...]]
-) -> Game:
-    one: defaultdict[str, set[str]] = defaultdict(set)
-    two: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
-    for predicate, *arguments in facts:
-        if len(arguments) == 1:
-            one[predicate].add(arguments[0])
-        elif len(arguments) == 2:
-            two[predicate].add((arguments[0], arguments[1]))
-
-    object_ids = sorted(
-        {o for o, _ in two["objecttype"] | two["objectatlocation"] | two["inreceptacle"]}
-        | {o for pair in two["inreceptacleobject"] for o in pair}
-        | one["pickupable"] | one["toggleable"] | one["sliceable"] | one["isreceptacleobject"]
-        | one["cleanable"] | one["heatable"] | one["coolable"]
-    )  # fmt: skip
-    receptacle_ids = sorted({r for r, _ in two["receptacletype"] | two["receptacleatlocation"]} | one["openable"])
-    agents = {a for a, _ in two["atlocation"]}
-    location_ids = sorted(
-        {place for pairs in ("atlocation", "receptacleatlocation", "objectatlocation") for _, place in two[pairs]}
-    )
-    if len(agents) != 1 or len(two["atlocation"]) != 1 or two["holds"] or one["holdsany"]:
-        raise GoalError(
-            f"the game begins with {len(agents)} agents or with something held; it needs one with empty hands"
-        )
-    number_o = {o: i for i, o in enumerate(object_ids)}
-    number_r = {r: i for i, r in enumerate(receptacle_ids)}
-    number_l = {place: i for i, place in enumerate(location_ids)}
-    at = dict(two["receptacleatlocation"])
-    if set(at) != set(receptacle_ids) or len(two["receptacleatlocation"]) != len(at):
-        raise GoalError("a receptacle stands at no location or at several")
-
-    def objects_with(predicate: str) -> frozenset[int]:
-        return frozenset(number_o[o] for o in one[predicate] if o in number_o)
-
-    names = display_names({argument for _, *arguments in facts for argument in arguments})
-    object_types = _grouped(two["objecttype"], number_o)
-    receptacle_types = _grouped(two["receptacletype"], number_r)
+def _build(name: str, task: str, help_text: str, goal: Goal, data: Mapping[str, Any], facts: Facts) -> Game:
+    object_types = facts.object_types()
+    of_type: defaultdict[str, set[int]] = defaultdict(set)
+    for r, types in enumerate(facts.receptacle_types()):
+        for kind in types:
+            of_type[kind].add(r)
     takers: defaultdict[str, set[int]] = defaultdict(set)
-    by_type: defaultdict[str, set[int]] = defaultdict(set)
-    for r, types in enumerate(receptacle_types):
-        for receptacle_type in types:
-            by_type[receptacle_type].add(r)
-    for receptacle_type, object_type in two["cancontain"]:
-        takers[object_type] |= by_type.get(receptacle_type, set())
-    nested: dict[int, tuple[int, ...]] = dict.fromkeys(objects_with("isreceptacleobject"), ())
-    for inner, outer in sorted(two["inreceptacleobject"]):
-        if number_o[outer] in nested:
-            nested[number_o[outer]] += (number_o[inner],)
-    able = {state: objects_with(ability) for state, (ability, _) in STATES.items()}
-    toggleable = objects_with("toggleable")
+    for receptacle_type, object_type in facts.can_contain():
+        takers[object_type] |= of_type[receptacle_type]
+    able = {state: facts.objects_with(ability) for state, (ability, _) in STATES.items()}
+    toggleable = facts.objects_with("toggleable")
     wanted = frozenset(o for o, types in enumerate(object_types) if goal.object_type in types)
-    place = [number_l[at[r]] for r in receptacle_ids]
-    everything = sorted((number_r[r], number_o[o]) for o, r in two["inreceptacle"] if r in number_r)
     return Game(
         name=name,
         task=task,
         help=help_text,
         goal=goal,
         walkthrough=tuple(data.get("walkthrough") or ()),
-        objects=tuple(names[o] for o in object_ids),
-        receptacles=tuple(names[r] for r in receptacle_ids),
+        objects=facts.objects,
+        receptacles=facts.receptacles,
         object_types=object_types,
-        receptacle_types=receptacle_types,
-        receptacle_at=tuple(place),
-        receptacles_at=tuple(
-            tuple(r for r in range(len(place)) if place[r] == here) for here in range(len(location_ids))
-        ),
-        openable=frozenset(number_r[r] for r in one["openable"]),
-        accepts=tuple(frozenset().union(*(takers[t] for t in types)) for types in object_types),
-        tools={state: frozenset(by_type[tool]) for state, tool in _TOOLS.items()},
+        receptacle_at=facts.receptacle_at(),
+        receptacles_at=facts.receptacles_at(),
+        openable=facts.receptacles_with("openable"),
+        accepts=tuple(frozenset().union(*(takers[kind] for kind in types)) for types in object_types),
+        tools={state: frozenset(of_type[tool]) for state, tool in _TOOLS.items()},
         able=able,
-        pickupable=objects_with("pickupable"),
+        pickupable=facts.objects_with("pickupable"),
         toggleable=toggleable,
-        sliceable=objects_with("sliceable"),
-        knives=frozenset(o for o, types in enumerate(object_types) if types & {"knifetype", "butterknifetype"}),
+        sliceable=facts.objects_with("sliceable"),
+        knives=frozenset(o for o, types in enumerate(object_types) if types & _KNIVES),
         candidates=wanted if goal.state is None else wanted & able[goal.state],
-        targets=tuple(sorted(by_type.get(goal.target_type, ()))),
+        targets=tuple(sorted(of_type[goal.target_type])),
         lamps=frozenset(o for o in toggleable if goal.target_type in object_types[o]),
-        nested=nested,
-        start=number_l[next(iter(two["atlocation"]))[1]],
-        start_contents=tuple(tuple(o for r, o in everything if r == n) for n in range(len(receptacle_ids))),
-        start_objects_at=tuple(
-            tuple(sorted(number_o[o] for o, place in two["objectatlocation"] if place == here)) for here in location_ids
-        ),
-        start_opened=frozenset(number_r[r] for r in one["opened"] if r in number_r),
-        start_states={state: objects_with(state) for state in ("isclean", "ishot", "iscool", "issliced", "istoggled")},
+        nested=facts.nested(),
+        start=facts.start(),
+        start_contents=facts.contents(),
+        start_objects_at=facts.objects_at(),
+        start_opened=facts.receptacles_with("opened"),
+        start_states={state: facts.objects_with(state) for state in (*STATES, "issliced", "istoggled")},
     )
-
-
-def _grouped(pairs: set[tuple[str, str]], number: Mapping[str, int]) -> tuple[frozenset[str], ...]:
-    groups: list[set[str]] = [set() for _ in number]
-    for name, kind in pairs:
-        groups[number[name]].add(kind)
-    return tuple(frozenset(group) for group in groups)

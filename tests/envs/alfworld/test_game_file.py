@@ -68,9 +68,22 @@ def test_an_incomplete_problem_is_refused(content):
     problem = content["pddl_problem"]
     refuse({**content, "pddl_problem": problem[:-10]}, "incomplete")
     refuse({**content, "pddl_problem": problem.replace(":init", ":start")}, ":init")
+
+
+@pytest.mark.parametrize(
+    ("fact", "words"),
+    [
+        ("(atLocation agent2 loc_bar_0)", "one agent"),
+        ("(holds agent1 thing)", "hands are empty"),
+        ("(openable cupboard)", "no location"),
+        ("(receptacleAtLocation {} elsewhere)", "several locations"),
+    ],
+)
+def test_a_beginning_that_the_fast_engine_does_not_play_is_refused(content, fact, words):
+    problem = content["pddl_problem"]
+    receptacle = problem.split("(receptacleType ", 1)[1].split()[0]
     refuse(
-        {**content, "pddl_problem": problem.replace("(atLocation agent1", "(atLocation agent2 l)(atLocation agent1")},
-        "agents",
+        {**content, "pddl_problem": problem.replace("(:init", f"(:init {fact.format(receptacle)}")}, words, "textworld"
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from agentic_gym.envs.alfworld.engine import FastEngine
 from agentic_gym.envs.alfworld.game import Game
-from agentic_gym.envs.alfworld.generator import SPLITS, generate
+from agentic_gym.envs.alfworld.generator import SPLITS, generate, write_games
 from agentic_gym.envs.alfworld.goals import TASK_TYPES
 from agentic_gym.envs.alfworld.tasks import generated_tasks
 from agentic_gym.envs.alfworld.textworld_engine import TextWorldEngine
@@ -83,6 +83,17 @@ def test_generated_games_are_won_on_the_real_engine(engine):
         engine.reset()
         frames = [engine.step(command) for command in game.data["walkthrough"]]
         assert [frame.won for frame in frames] == [False] * (len(frames) - 1) + [True]
+
+
+def test_the_original_loader_takes_a_folder_of_generated_games(engine, tmp_path):
+    from alfworld.agents.environment.alfred_tw_env import AlfredTWEnv
+
+    paths = {str(path) for path in write_games(tmp_path, 6, split="valid_unseen")}
+    config = {
+        "env": {"goal_desc_human_anns_prob": 0, "task_types": [1, 2, 3, 4, 5, 6]},
+        "dataset": {"eval_ood_data_path": str(tmp_path), "num_eval_games": 0},
+    }
+    assert set(AlfredTWEnv(config, "eval_out_of_distribution").game_files) == paths
 
 
 def test_the_environment_is_the_same_on_both_engines(engine):
