@@ -17,15 +17,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from agentic_gym.envs.alfworld.commands import CommandTable
-from agentic_gym.envs.alfworld.game import Game
 from agentic_gym.envs.alfworld.game_file import GameFileError
 from agentic_gym.envs.alfworld.generator import SPLITS, GeneratedGame
 from agentic_gym.envs.alfworld.goals import TASK_TYPES
-from agentic_gym.envs.alfworld.planner import plan
 from agentic_gym.envs.alfworld.rooms import Room, load_rooms, load_types, type_of
 from agentic_gym.envs.alfworld.scene import Scene, TaskGoal
-from agentic_gym.envs.alfworld.state import State
 from agentic_gym.envs.alfworld.tasks import DATA_VERSION, MARKER
 
 __all__ = ["Trial", "read_trials", "rebuild", "rebuild_folder"]
@@ -91,16 +87,7 @@ def rebuild(trial: Trial, split: str) -> GeneratedGame:
     sentence = goal.sentence(zlib.crc32(trial.name.encode()) % 2)
     scene = Scene(room.number, goal, sentence, room.receptacles, _start(trial.start))
     _place_objects(scene, room, trial)
-    data = scene.game()
-    game = Game.load(data)
-    actions = plan(State(game))
-    if actions is None:
-        raise ValueError("a thing that the task needs is missing")
-    if not actions:
-        raise ValueError("already done at the start")
-    commands = CommandTable(game)
-    data["walkthrough"] = [commands.text(*action) for action in actions]
-    return GeneratedGame(f"{split}/{trial.name}", data, scene.trajectory(trial.sentences))
+    return GeneratedGame.of(f"{split}/{trial.name}", scene, trial.sentences)
 
 
 def rebuild_folder(source: str | Path, out: str | Path, splits: tuple[str, ...] = SPLITS) -> dict[str, Counter[str]]:

@@ -10,7 +10,7 @@ import json
 import random
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,32 @@ class GeneratedGame:
     """The content of `game.tw-pddl`."""
     trajectory: dict[str, Any]
     """The content of `traj_data.json`."""
+    game: Game = field(compare=False, repr=False)
+    """The same game, ready to be played."""
+
+    @classmethod
+    def of(cls, name: str, scene: Scene, sentences: list[str] | None = None) -> GeneratedGame:
+        """The game of a scene, with a shortest plan as its walkthrough.
+
+        Args:
+            name: the folder.
+            scene: the room and the task.
+            sentences: how people put the task; None takes the task's own sentence.
+
+        Raises:
+            ValueError: the game cannot be won, or is won from the start.
+        """
+        data = scene.game()
+        game = Game.load({**data, "game": name})
+        actions = plan(State(game))
+        if actions is None:
+            raise ValueError("a thing that the task needs is missing")
+        if not actions:
+            raise ValueError("already done at the start")
+        commands = CommandTable(game)
+        data["walkthrough"] = [commands.text(*action) for action in actions]
+        game = replace(game, walkthrough=tuple(data["walkthrough"]))
+        return cls(name, data, scene.trajectory(sentences), game)
 
     def write(self, folder: str | Path) -> Path:
         """Write both files into `folder`/`name` and return the path of the game file."""
@@ -71,16 +97,8 @@ def generate(seed: int, *, split: str = "train", task_type: str | None = None) -
         (True, True)
     """
     rng, room, goal, sentence = _draw(seed, split, task_type)
-    scene = _furnish(rng, room, goal, sentence)
-    data = scene.game()
-    game = Game.load(data)
-    commands = CommandTable(game)
-    actions = plan(State(game))
-    if not actions:
-        raise AssertionError(f"the generator made an unsolvable game: {split} {seed} {task_type}")
-    data["walkthrough"] = [commands.text(*action) for action in actions]
     name = f"{goal.task_type}-{goal.object_type}-None-{goal.target_type}-{room.number}/trial_G{seed:08d}"
-    return GeneratedGame(f"{split}/{name}", data, scene.trajectory())
+    return GeneratedGame.of(f"{split}/{name}", _furnish(rng, room, goal, sentence))
 
 
 def draw_task(seed: int, *, split: str = "train", task_type: str | None = None) -> tuple[TaskGoal, str]:

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from agentic_gym.envs.alfworld.game import Game
 from agentic_gym.envs.alfworld.game_file import GameFileError, grammar_texts, read_game_file
-from agentic_gym.envs.alfworld.generator import SPLITS, draw_task, generate
+from agentic_gym.envs.alfworld.generator import SPLITS, GeneratedGame, draw_task, generate
 from agentic_gym.envs.alfworld.goals import TASK_TYPES
 from agentic_gym.envs.alfworld.planner import is_exact, plan
 from agentic_gym.envs.alfworld.state import State
@@ -124,14 +124,18 @@ def game_data(task: Task) -> Mapping[str, Any] | str:
     """The game of a task: the content of a game file, or the path of one."""
     info = task.info
     if "generated" in info:
-        recipe = info["generated"]
-        return generate(recipe["seed"], split=recipe["split"], task_type=recipe["task_type"]).data
+        return _generated(task).data
     if "game" in info:
         content: Mapping[str, Any] = json.loads(info["game"])
         return content
     if "file" not in info:
         raise GameFileError(f"task {task.id!r} names no game: its info has none of 'file', 'game', 'generated'")
     return os.path.expandvars(str(info["file"]))
+
+
+def _generated(task: Task) -> GeneratedGame:
+    recipe = task.info["generated"]
+    return generate(recipe["seed"], split=recipe["split"], task_type=recipe["task_type"])
 
 
 def load_game(task: Task) -> Game:
@@ -141,6 +145,8 @@ def load_game(task: Task) -> Game:
 
 @lru_cache(maxsize=100)
 def _load_game(task: Task) -> Game:
+    if "generated" in task.info:
+        return _generated(task).game
     game = Game.load(game_data(task))
     if is_exact(game) and plan(State(game)) is None:
         raise GameFileError(
