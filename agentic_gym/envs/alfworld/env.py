@@ -57,7 +57,7 @@ class ALFWorld(TextEnv):
         games: a game file (`game.tw-pddl`), a folder of games, a list of these, a `TaskSet`, or None: generated games,
             no download.
         engine: "fast" (plain Python) or "textworld" (the real one, several hundred times slower; needs the extra `alfworld`).
-        task_types: keep only games of these types (see `TASK_TYPES`); they are also the tasks' levels.
+        levels: keep only games of these task types (see `TASK_TYPES`): the tasks' levels.
         split: for generated games: "train", "valid_seen" or "valid_unseen".
         count, seed: for generated games: how many, and the number of the first.
         expert: "full" or "seen" puts an expert's command into `info["expert_action"]`; the first knows everything, the
@@ -82,7 +82,7 @@ class ALFWorld(TextEnv):
         games: Games = None,
         *,
         engine: Literal["fast", "textworld"] = "fast",
-        task_types: Collection[str] | None = None,
+        levels: Collection[str] | None = None,
         split: str = "train",
         count: int = 600,
         seed: int = 0,
@@ -96,8 +96,8 @@ class ALFWorld(TextEnv):
         if expert not in (None, "full", "seen"):
             raise ValueError(f'expert must be "full", "seen" or None, got {expert!r}')
         tasks = load_tasks(games, split=split, count=count, seed=seed)
-        if task_types is not None:
-            tasks = tasks.filter(levels=task_types)
+        if levels is not None:
+            tasks = tasks.filter(levels=levels)
         super().__init__(
             tasks,
             answer=False,
@@ -121,7 +121,11 @@ class ALFWorld(TextEnv):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
         """Start a game, see `TextEnv.reset`. Raises GameFileError for a game that cannot be read or won."""
-        observation, info = super().reset(seed=seed, options=options)
+        try:
+            observation, info = super().reset(seed=seed, options=options)
+        except GameFileError:
+            self._running = False
+            raise
         info["task_type"] = self.task.level
         info["distance_exact"] = self.world is not None and is_exact(self.world.game)
         info.update(self._further())

@@ -64,7 +64,7 @@ def test_progress_is_one_just_at_the_win(kind_index):
 
 
 def test_levels_are_task_types():
-    env = ALFWorld(task_types=["look_at_obj_in_light"], count=60)
+    env = ALFWorld(levels=["look_at_obj_in_light"], count=60)
     assert env.tasks.levels == ["look_at_obj_in_light"]
     _, info = env.reset(seed=1)
     assert info["level"] == info["task_type"] == "look_at_obj_in_light"
@@ -76,9 +76,31 @@ def test_wrong_arguments_are_named():
     with pytest.raises(ValueError, match="'all'"):
         ALFWorld(expert="all")
     with pytest.raises(ValueError, match="juggle"):
-        ALFWorld(task_types=["juggle"])
+        ALFWorld(levels=["juggle"])
     with pytest.raises(ValueError, match=r"nowhere\.tw-pddl"):
         ALFWorld("nowhere.tw-pddl")
+
+
+def test_a_game_that_vanishes_leaves_nothing_half_loaded(tmp_path):
+    path = generate(1).write(tmp_path)
+    env = ALFWorld(path)
+    path.unlink()
+    with pytest.raises(ValueError, match=r"game\.tw-pddl"):
+        env.reset(seed=0)
+    with pytest.raises(gym.error.ResetNeeded):
+        env.step("look")
+
+
+def test_several_run_as_a_vector_in_their_own_processes():
+    def first(mode: str) -> tuple[str, ...]:
+        envs = gym.make_vec(ID, num_envs=2, vectorization_mode=mode, count=6)
+        try:
+            envs.reset(seed=3)
+            return tuple(envs.step(["look", "inventory"])[0])
+        finally:
+            envs.close()
+
+    assert first("async") == first("sync")
 
 
 def test_the_expert_says_nothing_when_it_is_not_asked():
