@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from agentic_gym.envs.alfworld.engine import FastEngine, Frame
@@ -62,7 +62,14 @@ class FastPlayer:
     def load(self, game: Mapping[str, Any]) -> None:
         """Parse the game."""
         self.engine = FastEngine(Game.load(game))
-        self.reset, self.step = self.engine.reset, self.engine.step
+
+    def reset(self) -> Frame:
+        """Begin an episode."""
+        return self.engine.reset()
+
+    def step(self, command: str) -> Frame:
+        """Carry out a command."""
+        return self.engine.step(command)
 
 
 class StockPlayer:
@@ -92,29 +99,26 @@ class StockPlayer:
         return Frame(state.feedback, state["admissible_commands"], state["won"])
 
 
-def measure(player: Any, games: Sequence[Mapping[str, Any]], steps: int) -> Cost:
+def measure(player: Player, games: Sequence[Mapping[str, Any]], steps: int) -> Cost:
     """Play `steps` random commands in each game."""
-    rng, spent, resets = random.Random(0), {"load": 0.0, "reset": 0.0, "step": 0.0}, 0
-
-    def timed(part: str, call: Callable[[], Any]) -> Any:
-        start = time.process_time()
-        result = call()
-        spent[part] += time.process_time() - start
-        return result
-
-    def episode(frame: Frame, length: int) -> None:
-        for _ in range(length):
-            frame = player.step(rng.choice(frame.admissible))
-
+    rng = random.Random(0)
+    load = reset = step = 0.0
+    episodes = 0
     for game in games:
-        timed("load", lambda game=game: player.load(game))
+        start = time.process_time()
+        player.load(game)
+        load += time.process_time() - start
         player.reset()
         for first in range(0, steps, EPISODE):
-            frame = timed("reset", player.reset)
-            resets += 1
-            length = min(EPISODE, steps - first)
-            timed("step", lambda frame=frame, length=length: episode(frame, length))
-    return Cost(spent["load"] / len(games), spent["reset"] / resets, spent["step"] / (steps * len(games)))
+            start = time.process_time()
+            frame = player.reset()
+            began = time.process_time()
+            for _ in range(min(EPISODE, steps - first)):
+                frame = player.step(rng.choice(frame.admissible))
+            reset += began - start
+            step += time.process_time() - began
+            episodes += 1
+    return Cost(load / len(games), reset / episodes, step / (steps * len(games)))
 
 
 def main(argv: list[str]) -> int:
