@@ -23,6 +23,10 @@ ENVIRONMENTS: Mapping[str, tuple[str, str]] = MappingProxyType(
             "agentic_gym.envs.webshop.env:WebShop",
             "search a simulated shop, choose options, buy what the instruction asks for",
         ),
+        "agentic_gym/ALFWorld-v0": (
+            "agentic_gym.envs.alfworld.env:ALFWorld",
+            "household tasks in text: find, heat, cool, clean, light up and put things away",
+        ),
     }
 )
 """id -> (entry point, what it is in a line)."""
