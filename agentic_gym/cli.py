@@ -28,6 +28,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "bench": ("agentic_gym.commands.bench", "run a benchmark, or the quickstart experiment"),
         "serve": ("agentic_gym.commands.serve", "serve a search engine to other trainers, or the shop to people"),
         "credit": ("agentic_gym.trainers.credit_report", "see how credit rules differ on recorded episodes"),
+        "data": ("agentic_gym.commands.data", "where data files go, and making those that can be made"),
         "view": ("agentic_gym.commands.view", "read recorded episodes"),
         "check": ("agentic_gym.commands.check", "check an environment against the contract"),
         "doctor": ("agentic_gym.commands.doctor", "what works on this machine, and what to install for the rest"),
