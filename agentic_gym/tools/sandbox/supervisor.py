@@ -347,6 +347,8 @@ class Supervisor:
 
     def close(self) -> None:
         """End the template, the slots and the children, and wait for all of them."""
+        if self.private:
+            return  # we are the first of our process namespace: when we exit the kernel ends all others
         with contextlib.suppress(OSError):
             os.kill(self.prepared.template, signal.SIGKILL)
         for pid in [*self.janitors, *(each.pid for each in self.slots if each.pid)]:
