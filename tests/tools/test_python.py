@@ -13,7 +13,7 @@ from agentic_gym.tools.python import PythonTool, ToolResult, cut_middle, explain
 from agentic_gym.tools.sandbox import Result
 
 LIVE_TAG = re.compile(
-    r"<\s*/?\s*(result|answer|python|search|think|tool_call|tool_response|action|[|｜])", re.IGNORECASE
+    r"<\s*/?\s*((result|answer|python|search|think|tool_call|tool_response|action)\b|[|｜])", re.IGNORECASE
 )
 FRAGMENTS = st.lists(
     st.sampled_from(

@@ -84,10 +84,9 @@ def make_slot(index: int, size_mb: int, files: int) -> str:
     return slot
 
 
-def remake_scratch(slot: str, size_mb: int, files: int) -> None:
-    """Throw the slot's scratch directory away, whatever is in it, and mount an empty one."""
-    kernel.call("umount2", (slot + SCRATCH).encode(), _DETACH)
-    _tmpfs(slot + SCRATCH, f"size={size_mb}m,nr_inodes={files},mode=700")
+def drop_slot(slot: str) -> None:
+    """Take a slot away with all that is in its scratch directory, however much that is."""
+    kernel.call("umount2", slot.encode(), _DETACH)
 
 
 def _tmpfs(path: str, options: str) -> None:

@@ -12,11 +12,16 @@ _MAX_DEPTH = 64
 _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def empty(path: str) -> None:
+class TooMuch(Exception):
+    """There is more to remove than was allowed for."""
+
+
+def empty(path: str, budget: float = float("inf")) -> None:
     """Remove everything below `path`, however deep, whatever its modes; `path` itself stays.
 
     Each directory is flattened: its sub-directories are renamed into the top one, so no path gets long and
-    nothing recurses. Nobody else may be changing the tree (its owner is dead). Raises OSError on failure.
+    nothing recurses. Nobody else may be changing the tree (its owner is dead). Raises OSError on failure, TooMuch
+    after `budget` entries.
     """
     os.chmod(path, 0o700)
     top = os.open(path, _OPEN_DIRECTORY)
@@ -24,13 +29,18 @@ def empty(path: str) -> None:
     try:
         while names := os.listdir(top):
             for name in names:
+                budget -= 1
+                if budget < 0:
+                    raise TooMuch(path)
                 if not _is_directory(name, top):
                     os.unlink(name, dir_fd=top)
                     continue
                 os.chmod(name, 0o700, dir_fd=top)
                 inner = os.open(name, _OPEN_DIRECTORY, dir_fd=top)
                 try:
-                    for child in os.listdir(inner):
+                    inside = os.listdir(inner)
+                    budget -= len(inside)
+                    for child in inside:
                         if _is_directory(child, inner):
                             os.chmod(child, 0o700, dir_fd=inner)
                             serial = _lift(child, inner, top, serial)

@@ -44,7 +44,8 @@ _FLAG_NEW_LISTENER = 1 << 3
 _CLONE_THREAD, _CLONE_FILES = 0x10000, 0x400
 _CLOSE_RANGE_UNSHARE = 2
 _CLONE_FORBIDDEN = 0x7E020000 | 0x80 | 0x1000  # every CLONE_NEW*, CLONE_PIDFD
-_PRCTL_ALLOWED = (1, 3, 15, 16, 23, 0x53564D41)  # die with the parent, read dumpable, set and get name, read capability, name a map
+_PRCTL_ALLOWED = (1, 3, 15, 16, 23, 0x53564D41)
+"""Die with the parent, read dumpable, set and get the name, read a capability, name a mapping."""
 _FCNTL_ALLOWED = (0, 1, 2, 3, 4, 5, 6, 7, 36, 37, 38, 1030, 1032)  # dup, flags, locks, size of a pipe
 _IOCTL_ALLOWED = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)  # terminal?, unread bytes, flags
 _AF_UNIX, _SOCK_STREAM = 1, 1

@@ -20,13 +20,15 @@ import sys
 import time
 from collections import deque
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from agentic_gym.tools.sandbox import children, namespaces, prepare, protocol, scratch, slot
 from agentic_gym.tools.sandbox.limits import Limits
 
 _POLL_SECONDS = 0.02
 """How often a run that lasts is looked at for limits that the kernel does not hold."""
+_EMPTY_BUDGET = 300
+"""Files and directories that are removed between two calls; more are removed in the background."""
 _DYING_SECONDS = 0.05
 """How long a killed child may take to be gone before its call is answered all the same."""
 _FOREVER = float("inf")
@@ -59,6 +61,8 @@ class Slot:
     pid: int = 0
     channel: socket.socket | None = None
     call: Call | None = None
+    proven: bool = False
+    """It has had a child that waited for work: it was set up well."""
     dying: bool = False
     """Its child has been killed and its call answered, but the kernel is still taking the child's memory apart."""
 
@@ -77,6 +81,7 @@ class Supervisor:
         self.handlers: dict[int, Any] = {}
         self.poller = select.poll()
         self.running = True
+        self.janitors: list[int] = []
         self._listen(control.fileno(), self._accept)
         self._listen(prepared.link.fileno(), self._stop)
         if watch is not None:
@@ -121,6 +126,7 @@ class Supervisor:
         word, data = data[:1], data[1:]
         if word == protocol.WAITING:
             (of.pid,) = slot.WAITING.unpack(data)
+            of.proven = True
             of.channel = socket.socket(fileno=descriptors[0])
             of.channel.setblocking(False)
             self._dispatch()
@@ -150,8 +156,10 @@ class Supervisor:
             gone.channel.close()
         if gone.call is not None:
             self._answer(gone.call, {"failed": reason})
+        if gone.proven:
+            self._dispatch()
         elif not self.slots:
-            while self.waiting:  # every slot failed: waiting longer would not help
+            while self.waiting:  # none can be set up: waiting longer would not help
                 self._answer(self.waiting.popleft(), {"failed": reason})
 
     # -- calls ------------------------------------------------------------------------------------------------
@@ -250,12 +258,24 @@ class Supervisor:
             if first != protocol.READY:
                 answer["failed"] = first[1:].decode("utf-8", "replace") or "the child ended before it was ready"
         try:
-            scratch.empty((of.place.root or "") + of.place.scratch)
-        except OSError:
-            # Nothing honest leaves what cannot be removed. A fresh slot takes over; this one's files go at the end.
-            self._lose(of, "the scratch directory could not be emptied")
+            scratch.empty((of.place.root or "") + of.place.scratch, _EMPTY_BUDGET)
+        except (scratch.TooMuch, OSError):
+            self._abandon(of)
         if call is not None:
             self._answer(call, answer)
+
+    def _abandon(self, of: Slot) -> None:
+        """Give up a slot whose scratch directory would take long to empty; nobody shall wait for that."""
+        if of.place.root is not None:
+            with contextlib.suppress(OSError):
+                namespaces.drop_slot(of.place.root)
+        else:
+            self.janitors = [pid for pid in self.janitors if os.waitpid(pid, os.WNOHANG)[0] == 0]
+            pid = os.fork()
+            if pid == 0:
+                _remove_and_exit(of.place.scratch)
+            self.janitors.append(pid)
+        self._lose(of, "the scratch directory could not be emptied")
 
     def _answer_early(self, busy: Slot, call: Call) -> None:
         """Answer for a child that is dead but not yet gone: freeing its memory can take a crowded machine long."""
@@ -327,17 +347,27 @@ class Supervisor:
 
     def close(self) -> None:
         """End the template, the slots and the children, and wait for all of them."""
+        if self.private:
+            return  # we are the first of our process namespace: when we exit the kernel ends all others
         with contextlib.suppress(OSError):
             os.kill(self.prepared.template, signal.SIGKILL)
-        for each in self.slots:
-            if each.pid:
-                with contextlib.suppress(OSError):
-                    os.kill(each.pid, signal.SIGKILL)
+        for pid in [*self.janitors, *(each.pid for each in self.slots if each.pid)]:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
         with contextlib.suppress(ChildProcessError):
             while True:  # slots and children die with their parents and come to us, their next of kin
                 os.waitpid(-1, 0)
         if self.prepared.base is not None:
             scratch.remove(self.prepared.base)
+
+
+def _remove_and_exit(path: str) -> NoReturn:
+    """In a fork of the supervisor: let go of all it holds and remove a tree."""
+    try:
+        os.closerange(3, 2**31 - 1 if sys.platform == "linux" else os.sysconf("SC_OPEN_MAX"))
+        scratch.remove(path)
+    finally:
+        os._exit(0)
 
 
 def _receive(channel: socket.socket) -> bytes:
