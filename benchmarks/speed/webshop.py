@@ -16,9 +16,10 @@ import gymnasium as gym
 import numpy as np
 
 import agentic_gym  # noqa: F401
-from agentic_gym.envs.webshop.bots import OracleBot, RandomBot, short_queries
+from agentic_gym.envs.webshop.bots import OracleBot, RandomBot
 from agentic_gym.envs.webshop.catalogue import load_catalogue
 from agentic_gym.envs.webshop.env import WebShop
+from agentic_gym.envs.webshop.expert import short_queries
 from agentic_gym.envs.webshop.visit import Rules, Visit
 
 __all__ = ["main"]

@@ -19,7 +19,7 @@ from agentic_gym.roles import OnlineJudge
 from agentic_gym.tasks import Task
 from agentic_gym.text_env import TextEnv, Transition
 
-__all__ = ["GoalDraw", "WebShop"]
+__all__ = ["GoalDraw", "WebShop", "as_written"]
 
 GoalDraw = Literal["original", "weighted", "uniform"]
 
@@ -30,6 +30,14 @@ click[label] follows a button, a product code or an option of the page, by its t
 click[buy now] ends the task: you are paid for the product's kind, its attributes, the chosen options and its price."""
 
 _NO_BRACKETS = str.maketrans("[]\n", "   ")
+
+
+def as_written(text: str, argument: str) -> str:
+    """The command in an action text whose parsed argument is ``argument``.
+
+    A plain action counts with its leading blanks, which make it invalid in the original; a thought or a tag takes them away.
+    """
+    return text if text.strip() == argument else argument
 
 
 class WebShop(TextEnv):
@@ -53,7 +61,8 @@ class WebShop(TextEnv):
         render_mode: None, "ansi" or "human".
 
     An invalid action repeats the page, as in the original; ``info["invalid"]`` says what was wrong. Further keys of ``info``:
-    ``clickables`` and ``has_search_bar`` at every step, ``reward_info`` (the reward's components) after the purchase.
+    ``clickables`` and ``has_search_bar`` always, ``goal`` (its number) at reset, ``reward_info`` (the components of the reward)
+    after the purchase.
 
     Example:
         >>> import gymnasium as gym, agentic_gym
@@ -110,7 +119,7 @@ class WebShop(TextEnv):
             gym.Env.reset(self, seed=seed)
             options["task"], seed = self._draw(), None
         observation, info = super().reset(seed=seed, options=options)
-        return observation, info | self._page_info()
+        return observation, info | self._page_info() | {"goal": self.task.info["goal"]}
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """As `TextEnv.step`. A plain action counts as it is written: with a leading blank it is invalid, as in the original."""
@@ -124,8 +133,7 @@ class WebShop(TextEnv):
         return self.visit.observation(self.observation_mode)
 
     def _act(self, action: ParsedAction) -> Transition:
-        written = self._action_text
-        command = written if written.strip() == action.argument else action.argument
+        command = as_written(self._action_text, action.argument)
         reward, bought, valid = self.visit.act(command)
         info: dict[str, Any] = {}
         if bought:

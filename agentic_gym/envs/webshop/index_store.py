@@ -22,6 +22,8 @@ from agentic_gym.envs.webshop.search import SearchIndex
 __all__ = ["cache_folder", "load_or_build"]
 
 _LAYOUT_VERSION = 1
+_WORTH_KEEPING = 500
+"""Products from which on reading an index is faster than building it."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -35,6 +37,8 @@ def cache_folder() -> Path:
 
 def load_or_build(products: Sequence[Product]) -> SearchIndex:
     """The search index of a catalogue, from the cache where it is there."""
+    if len(products) < _WORTH_KEEPING:
+        return _build(products)
     folder = cache_folder() / _digest(products)
     try:
         return SearchIndex.load(folder)
@@ -42,12 +46,16 @@ def load_or_build(products: Sequence[Product]) -> SearchIndex:
         pass
     except (OSError, EOFError, ValueError) as error:
         _LOG.warning("the cached index %s cannot be read (%s); it is built anew", folder, error)
-    index = SearchIndex.build([product.asin for product in products], (product.search_text for product in products))
+    index = _build(products)
     try:
         _store(index, folder)
     except OSError as error:
         _LOG.info("the search index is not kept: %s", error)
     return index
+
+
+def _build(products: Sequence[Product]) -> SearchIndex:
+    return SearchIndex.build([product.asin for product in products], (product.search_text for product in products))
 
 
 def _digest(products: Sequence[Product]) -> str:

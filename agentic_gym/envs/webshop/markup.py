@@ -107,6 +107,9 @@ form { display: inline-block; margin: .25rem .5rem .25rem 0; }
 .option input { pointer-events: none; }
 .option label { cursor: pointer; }
 .option:has(input:checked) { background: #2563eb; color: #fff; }
+h4 { margin: .8rem 0 .2rem; }
+.product-title { font-size: 1.15rem; margin: .2rem 0; }
+.product-price { font-weight: normal; margin: 0; }
 .product-asin { margin-bottom: 0; }
 .product-asin.seen a { color: #7c3aed; }
 #instruction-text { background: #6b728022; border-radius: .5rem; padding: .1rem 1rem; }

@@ -7,8 +7,9 @@ import gymnasium as gym
 import pytest
 
 import agentic_gym  # noqa: F401
-from agentic_gym.envs.webshop.bots import OracleBot, short_queries
+from agentic_gym.envs.webshop.bots import OracleBot
 from agentic_gym.envs.webshop.catalogue import load_catalogue
+from agentic_gym.envs.webshop.expert import short_queries
 from agentic_gym.envs.webshop.generator import generate, main
 
 

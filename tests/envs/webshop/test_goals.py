@@ -5,15 +5,8 @@ import pytest
 
 from agentic_gym.envs.webshop.catalogue import load_catalogue
 from agentic_gym.envs.webshop.goals import NO_CAP, draw_prices, human_goals, shuffled, synthetic_goals
-from agentic_gym.envs.webshop.products import CatalogueError, Product, parse_products
-
-from .test_products import RECORD
-
-
-def products(*changes: dict[str, Any], **entry: Any) -> tuple[Product, ...]:
-    records = [{**RECORD, "asin": f"A{number}", **change} for number, change in enumerate(changes)]
-    attributes = {record["asin"]: {"attributes": ["bright"], **entry} for record in records}
-    return parse_products(records, attributes, source="test")[0]
+from agentic_gym.envs.webshop.products import CatalogueError, Product
+from tests.envs.webshop.records import products
 
 
 def synthetic(items: tuple[Product, ...], seed: int = 0) -> list[Any]:

@@ -8,9 +8,8 @@ from agentic_gym.envs.webshop.catalogue import Catalogue
 from agentic_gym.envs.webshop.markup import render
 from agentic_gym.envs.webshop.pages import Node, item_page
 from agentic_gym.envs.webshop.visit import Rules, Visit
-
-from .page_text import text_nodes
-from .test_goals import products
+from tests.envs.webshop.page_text import text_nodes
+from tests.envs.webshop.records import products
 
 
 def check_random_walk(shop: Catalogue, seed: int, steps: int = 60) -> None:

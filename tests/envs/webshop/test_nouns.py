@@ -1,7 +1,6 @@
 from agentic_gym.envs.webshop import nouns
 from agentic_gym.envs.webshop.nouns import TitleNouns, content_words
-
-from .test_goals import products
+from tests.envs.webshop.records import products
 
 
 def test_content_words_are_lower_case_without_numbers_and_function_words() -> None:

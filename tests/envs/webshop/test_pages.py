@@ -2,8 +2,7 @@ from typing import Any
 
 from agentic_gym.envs.webshop import pages
 from agentic_gym.envs.webshop.pages import clickable_nodes, rich_text, text
-
-from .test_goals import products
+from tests.envs.webshop.records import products
 
 
 def page(**change: Any) -> Any:

@@ -6,12 +6,7 @@ from typing import Any
 import pytest
 
 from agentic_gym.envs.webshop.products import CatalogueError, parse_price, parse_products, read_json
-
-RECORD: dict[str, Any] = {
-    "name": "Lamp", "full_description": "A lamp.", "pricing": "$5.00", "images": ["a.jpg", "b.jpg"],
-    "product_category": "Home \u203a Lamps", "small_description": ["Bright", ""], "customization_options": "",
-    "asin": "A1", "category": "garden", "query": " Table Lamps ",
-}  # fmt: skip
+from tests.envs.webshop.records import RECORD
 
 
 def parse(*records: dict[str, Any], attributes: dict[str, Any] | None = None, synthetic: bool = True) -> Any:

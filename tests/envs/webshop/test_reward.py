@@ -6,8 +6,7 @@ import pytest
 from agentic_gym.envs.webshop.catalogue import Catalogue
 from agentic_gym.envs.webshop.goals import Goal
 from agentic_gym.envs.webshop.reward import purchase_reward, similar, wishes_met
-
-from .test_goals import products
+from tests.envs.webshop.records import products
 
 GOAL = Goal(
     "A0",

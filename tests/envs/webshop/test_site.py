@@ -8,8 +8,7 @@ import numpy as np
 from starlette.testclient import TestClient
 
 from agentic_gym.envs.webshop.site import make_app
-
-from .page_text import text_nodes
+from tests.envs.webshop.page_text import text_nodes
 
 
 @pytest.fixture

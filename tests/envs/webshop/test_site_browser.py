@@ -14,8 +14,7 @@ import pytest
 
 from agentic_gym.envs.webshop.catalogue import Catalogue
 from agentic_gym.envs.webshop.visit import Rules, Visit
-
-from .browser import Browser
+from tests.envs.webshop.browser import Browser
 
 PROGRAM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = [
