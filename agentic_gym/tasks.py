@@ -14,6 +14,7 @@ from __future__ import annotations
 import difflib
 import gzip
 import hashlib
+import importlib
 import io
 import json
 import zlib
@@ -162,6 +163,16 @@ class TaskSet(Sequence[Task]):
         """
         path = Path(path)
         return cls.from_records(read_records(path), name=name or path.name.split(".")[0], split=split)
+
+    @classmethod
+    def alfworld(cls, path: str | Path | None = None, *, split: str = "train") -> TaskSet:
+        """ALFWorld's games in ``path`` (None: $ALFWORLD_DATA), in the folder layout of ALFWorld.
+
+        See ``agentic_gym.envs.alfworld.tasks.alfworld_tasks``, which this calls.
+        """
+        # By name: a task set knows nothing of environments until it is asked for theirs.
+        tasks: TaskSet = importlib.import_module("agentic_gym.envs.alfworld.tasks").alfworld_tasks(path, split=split)
+        return tasks
 
     @classmethod
     def concat(cls, sets: Iterable[TaskSet], *, name: str | None = None, split: str | None = None) -> TaskSet:

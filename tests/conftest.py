@@ -6,8 +6,13 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
+import tempfile
+
 import hypothesis
 import pytest
+
+# Indexes and converted models of the tests go nowhere near the user's own cache.
+os.environ.setdefault("AGENTIC_GYM_CACHE", tempfile.mkdtemp(prefix="agentic-gym-cache-"))
 
 # A busy machine is no failure; what must be fast has a test of its own.
 hypothesis.settings.register_profile("patient", deadline=None)

@@ -44,6 +44,8 @@ class Finding(NamedTuple):
 
 def run() -> int:
     """Show what works on this machine, and what to install for the rest. Fails when a core part does not work."""
+    from agentic_gym.tools.sandbox import doctor as sandbox_report
+
     findings = [*_checks(), *_extras()]
     table = Table(box=None, show_header=False, pad_edge=False)
     styles = {"ok": "green", "missing": "yellow", "failed": "bold red"}
@@ -52,6 +54,7 @@ def run() -> int:
     console = Console()
     console.print(f"agentic-gym {__version__}, Python {platform.python_version()}, {platform.platform()}", markup=False)
     console.print(table)
+    console.print(sandbox_report(), markup=False, highlight=False)
     return int(any(finding.state == "failed" for finding in findings))
 
 

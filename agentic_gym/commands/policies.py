@@ -9,14 +9,18 @@ from typing import Any
 
 import gymnasium as gym
 
+from agentic_gym.envs.alfworld.expert import noisy
 from agentic_gym.envs.search_qa_expert import SearchExpert
-from agentic_gym.policies import Policy, RandomPolicy, ScriptedMathPolicy
+from agentic_gym.envs.webshop.expert import ShopExpert
+from agentic_gym.policies import Policy, RandomPolicy, ScriptedMathPolicy, as_policy
 
 __all__ = ["open_policy"]
 
 EXPERTS: Mapping[str, Callable[[Any, int], Policy]] = {
     "MathTools": lambda env, seed: ScriptedMathPolicy(env.tasks, seed=seed),
     "SearchQA": lambda env, seed: SearchExpert(env.tasks),
+    "WebShop": lambda env, seed: ShopExpert(env, seed=seed),
+    "ALFWorld": lambda env, seed: as_policy(noisy(seed=seed)),
 }
 """The scripted expert of an environment, by the name of its class."""
 
