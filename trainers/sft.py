@@ -64,7 +64,7 @@ def supervised(
     optimizer = make_optimizer(model, config)
     order: list[int] = []
     losses = []
-    model.eval()  # no dropout, see Updater
+    model.train(model.is_gradient_checkpointing)  # no dropout, see Updater
     for step in range(steps):
         while len(order) < batch:
             order += rng.permutation(len(rows)).tolist()
