@@ -67,9 +67,7 @@ class Updater:
         rows = [row for row in rows if row.loss_mask[1:].any()]
         if not rows:
             return {}
-        # Without dropout the sampler and the trainer are one function and no global random number is drawn; but transformers
-        # recomputes activations (gradient checkpointing) in training mode only.
-        self.lm.model.train(self.lm.model.is_gradient_checkpointing)
+        self.lm.prepare_training()
         totals: dict[str, float] = {}
         for _ in range(self.config.epochs):
             for part in mini_batches(len(rows), self.config.mini_batches, rng):
