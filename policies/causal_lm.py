@@ -97,6 +97,13 @@ class CausalLM:
             )
         self._verified = True
 
+    def prepare_training(self) -> None:
+        """Switch dropout off: the sampler and the trainer are to be one function, and no global random number to be drawn.
+
+        With gradient checkpointing the model stays in training mode, since transformers recomputes nothing in the other.
+        """
+        self.model.train(any(getattr(part, "gradient_checkpointing", False) for part in self.model.modules()))
+
     def hidden(
         self, token_ids: torch.Tensor, positions: torch.Tensor | None = None, cache: RaggedCache | None = None
     ) -> torch.Tensor:

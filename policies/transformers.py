@@ -111,8 +111,13 @@ class TransformersPolicy:
     def respond(self, episodes: Sequence[Episode], sampling: Sampling) -> list[Response]:
         """Write the next action of every episode. An episode whose window is full gets ``finish="context"`` and no tokens."""
         rows = []
+        prompts: dict[tuple[str, str], list[int]] = {}
         for episode in episodes:
-            context = self.context_ids(episode)
+            if episode.steps:
+                context = self.context_ids(episode)
+            else:  # the rows of a group have one prompt
+                key = (episode.instructions, episode.observation)
+                context = prompts[key] if key in prompts else prompts.setdefault(key, self.context_ids(episode))
             length = len(episode.trace) + len(context)
             rows.append(_Row(context, length, min(sampling.max_tokens, self.max_length - length)))
         writing = [i for i, row in enumerate(rows) if row.limit > 0]
@@ -179,7 +184,7 @@ class TransformersPolicy:
         """Give each living row its token and see whether it has finished."""
         spread = entropies.tolist() if entropies is not None else None
         living = set(alive.tolist())
-        ends = self.end_ids
+        ends, pieces = self.end_ids, self._pieces
         for place, i in enumerate(batch.tolist()):
             if i not in living:
                 continue
@@ -193,7 +198,7 @@ class TransformersPolicy:
             if token in ends:
                 row.finish = "stop"
                 continue
-            piece = self._piece(token)
+            piece = pieces[token] if token in pieces else self._piece(token)
             row.text += piece
             if ">" in piece and _acted(row.text, len(piece), sampling.stop):
                 row.finish = "stop"

@@ -64,7 +64,7 @@ def supervised(
     optimizer = make_optimizer(model, config)
     order: list[int] = []
     losses = []
-    model.eval()  # no dropout, see Updater
+    policy.lm.prepare_training()
     for step in range(steps):
         while len(order) < batch:
             order += rng.permutation(len(rows)).tolist()

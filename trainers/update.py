@@ -67,8 +67,7 @@ class Updater:
         rows = [row for row in rows if row.loss_mask[1:].any()]
         if not rows:
             return {}
-        # Without dropout: the sampler and the trainer are one function, and no global random number is drawn.
-        self.lm.model.eval()
+        self.lm.prepare_training()
         totals: dict[str, float] = {}
         for _ in range(self.config.epochs):
             for part in mini_batches(len(rows), self.config.mini_batches, rng):

@@ -70,7 +70,7 @@ def test_a_draw_is_always_a_possible_token(row, uniform, temperature, top_p):
     assert -torch.inf < float(draw.logprobs) <= 1e-6
     assert -1e-6 <= float(draw.entropies) <= np.log(len(row)) + 1e-4
     if temperature <= 1e-30:
-        assert row[int(draw.tokens)] == max(row)
+        assert row[int(draw.tokens)] == pytest.approx(max(row), abs=1e-5)  # nearly equal ones round to a tie
 
 
 @pytest.mark.parametrize("uniform", [0.0, 1.0 - 2**-53])

@@ -38,7 +38,7 @@ def test_micro_batches_hold_every_token_once(n, seed, budget):
 
 def test_sorting_leaves_little_padding():
     rows = random_rows(200, longest=60)
-    assert padding_share(rows, 1000) < 0.1
+    assert padding_share(rows, 1000) < 0.15 < padding_share(rows, 10**9)
     assert padding_share(rows, 1) == 0.0
     assert padding_share([], 1000) == 0.0
 

@@ -69,7 +69,7 @@ def test_a_resumed_run_equals_the_straight_one(policy, make_env, tasks, tmp_path
     policy.model.load_state_dict(start)
     settings = config(tmp_path / "resumed")
     ids = [task.id for task in tasks]
-    with pytest.raises(Interrupt), EnvPool(make_env) as pool, Run(settings) as run:
+    with EnvPool(make_env) as pool, Run(settings) as run:
         log = run.log
 
         def interrupted(iteration, *args):
@@ -78,7 +78,8 @@ def test_a_resumed_run_equals_the_straight_one(policy, make_env, tasks, tmp_path
                 raise Interrupt
 
         run.log = interrupted
-        train(policy, pool, ids, algorithm(), settings, run)
+        with pytest.raises(Interrupt):
+            train(policy, pool, ids, algorithm(), settings, run)
     policy.model.load_state_dict(start)
     resumed = run_training(policy, make_env, tasks, settings)
 
@@ -121,7 +122,7 @@ def test_a_loss_that_is_not_finite_stops_before_the_step(policy, make_env, tasks
     files = {p.name: p.read_bytes() for p in intact.iterdir()}
     settings = config(tmp_path, iterations=4, algorithm=AlgorithmConfig("triage"))
     ids = [task.id for task in tasks]
-    with pytest.raises(TrainingError, match="no step was taken"), EnvPool(make_env) as pool, Run(settings) as run:
+    with EnvPool(make_env) as pool, Run(settings) as run:
         restore = run.restore
 
         def poisoned(policy, updater, algorithm):
@@ -137,7 +138,8 @@ def test_a_loss_that_is_not_finite_stops_before_the_step(policy, make_env, tasks
             return step
 
         run.restore = poisoned
-        train(policy, pool, ids, algorithm("triage"), settings, run)
+        with pytest.raises(TrainingError, match="no step was taken"):
+            train(policy, pool, ids, algorithm("triage"), settings, run)
     assert {p.name: p.read_bytes() for p in intact.iterdir()} == files
 
 

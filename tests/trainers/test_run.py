@@ -128,19 +128,19 @@ def test_ctrl_c_leaves_the_last_checkpoint_and_no_process(tmp_path, what):
         assert process.stdout.readline() == "ready\n"
         checkpoints = Checkpoints(tmp_path / "checkpoints")
         if what == "train":
-            assert eventually(lambda: len(checkpoints.all()) == 2, 120)
+            assert eventually(lambda: len(checkpoints.all()) == 2, 300)
         else:
             time.sleep(1.0)  # into the endless call
         children = family(process.pid)
         assert children, "the tool runs in processes of its own"
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=120)
     finally:
         process.kill()
         process.wait()
     assert process.returncode != 0
     assert "KeyboardInterrupt" in errors
-    assert eventually(lambda: not any(map(alive, children)), 15), "processes are left"
+    assert eventually(lambda: not any(map(alive, children)), 60), "processes are left"
     if what == "train":
         latest = checkpoints.latest()
         assert latest is not None
