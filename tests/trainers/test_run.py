@@ -51,7 +51,7 @@ tasks = tiny.tiny_tasks("train", per_level=10)
 
 
 def make_env():
-    env = gym.make("agentic_gym/MathTools-v0", tasks=tasks, max_turns=3, instructions="", timeout=60.0)
+    env = gym.make("agentic_gym/MathTools-v0", tasks=tasks, max_turns=3, instructions="", timeout=8.0)
     return ToolFree(env, notice=tiny.NOTICE)
 
 
