@@ -2,7 +2,6 @@
 
 import itertools
 import os
-import random
 import subprocess
 import sys
 from collections import Counter
@@ -252,7 +251,8 @@ def test_bad_arguments_are_named(call, message):
 def test_a_hundred_thousand_passages():
     world = SearchWorld(seed=9, passages=100_000)
     tasks = world.tasks("test", levels=[1, 4], per_level=50)
-    rng = random.Random(0)
-    task = tasks[rng.randrange(len(tasks))]
-    found = world.retriever.search([fact["query"] for fact in task.info["chain"]], 3)
-    assert all(fact["passage"] in {p.id for p in row} for fact, row in zip(task.info["chain"], found))
+    facts = [fact for task in tasks for fact in task.info["chain"]]
+    found = world.retriever.search([fact["query"] for fact in facts], 3)
+    # Among so many namesakes a plain query now and then misses its passage (2 of 250 here).
+    hits = sum(fact["passage"] in {p.id for p in row} for fact, row in zip(facts, found))
+    assert hits >= 0.95 * len(facts)
