@@ -64,7 +64,7 @@ def _tasks() -> str:
 
     names = "\n".join(f"  {name:<16}{source.hub}" for name, source in SOURCES.items())
     return (
-        "Set AGENTIC_GYM_DATA to a folder and put NAME.jsonl, NAME.json or NAME.parquet into it; what is not there is taken from\n"
+        "Set AGENTIC_GYM_DATA to a folder and put NAME.jsonl, NAME.json or NAME.parquet into it; what is not there comes from\n"
         f"the hub where `datasets` is installed (pip install 'agentic-gym[data]'). NAME, and its place on the hub:\n{names}"
     )
 
