@@ -33,6 +33,7 @@ def serve(link: socket.socket, hardening: slot.Hardening, config: dict[str, Any]
         gc.collect()
         gc.freeze()
         gc.disable()
+        _use_large_pages()
         protocol.send(link, {"readable": readable})
         own = os.getpid()
         while True:
@@ -74,6 +75,16 @@ def _readable(extra: list[str]) -> list[str]:
                 paths.append(os.path.dirname(name))
     paths += extra
     return list(dict.fromkeys(p for p in paths if p and os.path.isdir(p)))
+
+
+def _use_large_pages() -> None:
+    """Gather our memory in pages of 2 MB where the kernel can: forks then copy and drop far fewer entries."""
+    with contextlib.suppress(OSError), open("/proc/self/maps") as maps:
+        for line in maps.readlines():
+            span, mode, *rest = line.split(maxsplit=5)
+            if mode == "rw-p" and (len(rest) < 4 or rest[3].strip() == "[heap]"):
+                start, end = (int(address, 16) for address in span.split("-"))
+                kernel.collapse(start, end)
 
 
 def _address_space() -> int:
