@@ -48,13 +48,14 @@ class Checkpoints:
         target = self.directory / f"step-{step:06d}"
         partial = self.directory / f".step-{step:06d}.partial"
         try:
-            shutil.rmtree(partial, ignore_errors=True)
+            for rest in self.directory.glob(".step-*"):  # of a process that was killed
+                shutil.rmtree(rest, ignore_errors=True)
             partial.mkdir(parents=True)
             model.save_pretrained(partial)
             tokenizer.save_pretrained(partial)
             torch.save(optimizer, partial / "optimizer.pt")
             (partial / "state.json").write_text(json.dumps({"step": step, **state}, indent=1))
-            shutil.rmtree(target, ignore_errors=True)
+            _remove(target)
             os.replace(partial, target)
         except BaseException as error:
             shutil.rmtree(partial, ignore_errors=True)
@@ -64,7 +65,7 @@ class Checkpoints:
             where = f"the last checkpoint, {last}, is intact" if last else "there is no earlier checkpoint"
             raise CheckpointError(f"cannot write {target}: {error}. Free space or fix the path; {where}") from error
         for old in self.all()[: -self.keep]:
-            shutil.rmtree(old, ignore_errors=True)
+            _remove(old)
         return target
 
     @staticmethod
@@ -80,3 +81,11 @@ class Checkpoints:
         except Exception as error:
             raise CheckpointError(f"cannot read {path}: {error}. Delete it to resume from the one before") from error
         return optimizer, state
+
+
+def _remove(checkpoint: Path) -> None:
+    """Delete a checkpoint so that no moment shows a part of it under its name."""
+    if checkpoint.exists():
+        doomed = checkpoint.with_name(f".{checkpoint.name}.old")
+        os.replace(checkpoint, doomed)
+        shutil.rmtree(doomed, ignore_errors=True)

@@ -8,6 +8,7 @@ from typing import Any
 import gymnasium as gym
 from rich.console import Console
 
+from agentic_gym.envs.registration import check_arguments
 from agentic_gym.policies.devices import default_device
 from agentic_gym.policies.formats import ChatFormat, Format, InlineFormat
 from agentic_gym.policies.transformers import TransformersPolicy
@@ -70,6 +71,7 @@ def load_policy(config: TrainConfig) -> TransformersPolicy:
 def make_env(config: EnvConfig) -> gym.Env[str, str]:
     """One environment with the wrappers that ``config`` names; forced tool-free episodes are always possible."""
     arguments: dict[str, Any] = dict(config.kwargs)
+    check_arguments(config.id, arguments)
     env: gym.Env[str, str] = gym.make(config.id, **arguments)
     if config.tool_budget is not None:
         env = ToolBudget(env, config.tool_budget)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from agentic_gym.episodes import Episode
+from agentic_gym.files import exclusive, write_text
 from agentic_gym.policies.transformers import TransformersPolicy
 from agentic_gym.trainers.algorithm import Algorithm
 from agentic_gym.trainers.checkpoint import CheckpointError, Checkpoints
@@ -27,6 +28,8 @@ _SHOWN = ("rollout/success", "rollout/calls", "credit/reward", "update/entropy")
 
 class Run(AbstractContextManager["Run"]):
     """The folder of a run: ``config.json``, ``metrics.jsonl``, ``episodes.jsonl``, ``tensorboard/``, ``checkpoints/``.
+
+    One process at a time may be in it; a second one is refused (RuntimeError).
 
     Args:
         config: its ``output`` is the folder.
@@ -51,25 +54,32 @@ class Run(AbstractContextManager["Run"]):
             console=self._console,
             disable=not self._console.is_terminal,
         )
+        self._open = ExitStack()
         self._board: Any = None
         self._bar: Any = None
         self._context = dict(context or {})
 
     def __enter__(self) -> Run:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        description = {"config": asdict(self.config), **self._context}
-        (self.folder / "config.json").write_text(json.dumps(description, indent=1, default=str))
         from torch.utils.tensorboard import SummaryWriter
         from transformers.utils.logging import disable_progress_bar
 
         disable_progress_bar()  # its bars for every checkpoint would break up ours
-        self._board = SummaryWriter(str(self.folder / "tensorboard"))
-        self._progress.start()
+        with ExitStack() as stack:
+            stack.enter_context(exclusive(self.folder))
+            description = {"config": asdict(self.config), **self._context}
+            write_text(self.folder / "config.json", json.dumps(description, indent=1, default=str))
+            self._board = SummaryWriter(str(self.folder / "tensorboard"))
+            stack.callback(self._close_board)
+            self._progress.start()
+            stack.callback(self._progress.stop)
+            self._open = stack.pop_all()
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self._progress.stop()
-        if self._board is not None:
+        self._open.close()
+
+    def _close_board(self) -> None:
+        with suppress(OSError):  # a full disk was reported by what was written before
             self._board.close()
 
     def restore(self, policy: TransformersPolicy, updater: Updater, algorithm: Algorithm) -> int:
@@ -82,7 +92,7 @@ class Run(AbstractContextManager["Run"]):
         updater.load_state_dict(optimizer)
         algorithm.load_state_dict(state.get("algorithm", {}))
         self._truncate(int(state["step"]))
-        self._console.print(f"resuming from {path}")
+        self._console.print(f"resuming from {path}", markup=False, highlight=False, soft_wrap=True)
         return int(state["step"])
 
     def iterations(self, start: int) -> Iterator[int]:
@@ -128,9 +138,7 @@ class Run(AbstractContextManager["Run"]):
         """Drop what was logged after the checkpoint: those iterations are run again."""
         rows = [row for row in self.metrics() if row["iteration"] < step]
         kept = sum(int(row.get("rollout/episodes", 0)) for row in rows)
-        partial = self.folder / "metrics.partial"
-        partial.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        partial.replace(self.folder / "metrics.jsonl")
+        write_text(self.folder / "metrics.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
         episodes = self.folder / "episodes.jsonl"
         if episodes.exists():
             partial = episodes.with_suffix(".partial")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Sequence
 from typing import Any
 
 import gymnasium as gym
-from gymnasium.envs.registration import load_env_creator
 
 from agentic_gym import ENVIRONMENTS
 from agentic_gym.configs import ConfigError, parse_yaml
+from agentic_gym.envs.registration import check_arguments
 from agentic_gym.tasks import near
 
 __all__ = ["assignments", "make_env", "resolve_id"]
@@ -64,20 +63,6 @@ def make_env(name: str, settings: Sequence[str] = (), **more: Any) -> gym.Env[st
     """
     env_id = resolve_id(name)
     given = assignments(settings)
-    if env_id in gym.registry:
-        known = _parameters(gym.registry[env_id].entry_point)
-        for key in given:
-            if known and key not in known:
-                hint = near(key, known, 1) or f" It takes {', '.join(known)}."
-                raise ValueError(f"{env_id} takes no argument {key!r}.{hint}")
+    check_arguments(env_id, given)
     env: gym.Env[str, str] = gym.make(env_id, **given, **more)
     return env
-
-
-def _parameters(entry_point: Any) -> list[str]:
-    """The names that a constructor takes; empty where it takes any."""
-    creator: Any = load_env_creator(entry_point) if isinstance(entry_point, str) else entry_point
-    parameters = inspect.signature(creator).parameters.values()
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-        return []
-    return [parameter.name for parameter in parameters]
