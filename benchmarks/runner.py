@@ -106,6 +106,7 @@ def run_suite(config: BenchmarkConfig, policy_for: PolicyFactory, console: Conso
         raise RuntimeError(f"no track of {config.suite} has data: {next(iter(results['left_out'].values()))}")
     (folder / "results.json").write_text(json.dumps(results, indent=1) + "\n")
     console.print(write_report(config.output))
+    console.print(f"table, picture and episodes: {config.output}", highlight=False, soft_wrap=True)
     return results
 
 

@@ -14,6 +14,8 @@ from typing import Any
 
 import torch
 
+from agentic_gym.policies.transformers import TransformersPolicy
+
 __all__ = ["CheckpointError", "Checkpoints"]
 
 
@@ -43,7 +45,7 @@ class Checkpoints:
         found = self.all()
         return found[-1] if found else None
 
-    def save(self, step: int, model: Any, tokenizer: Any, optimizer: dict[str, Any], state: dict[str, Any]) -> Path:
+    def save(self, step: int, policy: TransformersPolicy, optimizer: dict[str, Any], state: dict[str, Any]) -> Path:
         """Write the checkpoint of ``step``. Raises CheckpointError naming the cause; older ones are untouched then."""
         target = self.directory / f"step-{step:06d}"
         partial = self.directory / f".step-{step:06d}.partial"
@@ -51,8 +53,7 @@ class Checkpoints:
             for rest in self.directory.glob(".step-*"):  # of a process that was killed
                 shutil.rmtree(rest, ignore_errors=True)
             partial.mkdir(parents=True)
-            model.save_pretrained(partial)
-            tokenizer.save_pretrained(partial)
+            policy.save_pretrained(partial)
             torch.save(optimizer, partial / "optimizer.pt")
             (partial / "state.json").write_text(json.dumps({"step": step, **state}, indent=1))
             _remove(target)

@@ -137,6 +137,9 @@ def _report(console: Console, episodes: Sequence[Episode]) -> None:
         figures = (s.success, s.score, s.calls, s.turns, s.ill_formed)
         table.add_row(name, str(s.episodes), *(f"{value:.3f}" for value in figures), str(s.masked))
     console.print(table)
+    unread = sum(episode.outcome == "context_limit" and not episode.steps for episode in episodes)
+    if unread:
+        console.print(f"{unread} episodes never began: their prompt is longer than the policy's window", style="red")
     errors = [episode.error for episode in episodes if episode.error]
     if errors:
         console.print(f"{len(errors)} episodes do not count; the first: {errors[0]}", style="red", markup=False)
