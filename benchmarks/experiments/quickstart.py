@@ -17,10 +17,12 @@ from typing import Any
 
 import gymnasium as gym
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from agentic_gym.benchmarks.experiments import tiny
 from agentic_gym.episodes import Episode
+from agentic_gym.files import exclusive
 from agentic_gym.policies.base import Sampling
 from agentic_gym.trainers.evaluation import Summary, by_level, summarise
 from agentic_gym.wrappers import RoleLabels, ToolFree
@@ -85,6 +87,14 @@ class QuickstartConfig:
         for arm in self.arms:
             if arm not in ARMS:
                 raise ValueError(f"unknown arm {arm!r}; known: {', '.join(ARMS)}")
+        for name, values in (("seeds", self.seeds), ("arms", self.arms)):
+            if not values or len(set(values)) < len(values):
+                raise ValueError(f"{name} must be at least one, none of them twice; got {values}")
+        if min(self.seeds) < 0:
+            raise ValueError(f"seeds must be at least 0, got {min(self.seeds)}")
+        for name in ("sft_steps", "iterations", "examined", "jobs"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
 
 
 def run_quickstart(config: QuickstartConfig, console: Console | None = None) -> Path:
@@ -105,6 +115,32 @@ def run_quickstart(config: QuickstartConfig, console: Console | None = None) -> 
     console = console or Console()
     if config.short:
         config = replace(config, sft_steps=min(config.sft_steps, 60), iterations=2, examined=16, force=True)
+    with exclusive(config.output):
+        _check_settings(config)
+        results = _run_seeds(config, console)
+        tiny.save_json(config.output / "results.json", results)
+        console.print(write_report(config.output, results, config.arms))
+    if config.short:
+        console.print("[yellow]A smoke test: hardly anything was trained, and the figures mean nothing.[/]")
+    console.print("[bold]Pictures and figures:[/]", escape(f"{config.output}/  ({results['seconds']:.0f} s)"))
+    return config.output
+
+
+def _check_settings(config: QuickstartConfig) -> None:
+    """Parts found in the folder are not run again, so they must be of the same experiment."""
+    path = config.output / "settings.json"
+    settings = {name: getattr(config, name) for name in ("sft_steps", "iterations", "examined")}
+    if path.exists():
+        for name, before in json.loads(path.read_text(encoding="utf-8")).items():
+            if settings.get(name) != before:
+                raise ValueError(
+                    f"{config.output} holds a run with {name} {before}, not {settings.get(name)}: choose another --output, or "
+                    "delete it"
+                )
+    tiny.save_json(path, settings)
+
+
+def _run_seeds(config: QuickstartConfig, console: Console) -> dict[str, Any]:
     started = time.monotonic()
     results: dict[str, Any] = {"config": json.loads(json.dumps(asdict(config), default=str)), "seeds": {}}
     for seed in config.seeds:
@@ -121,13 +157,7 @@ def run_quickstart(config: QuickstartConfig, console: Console | None = None) -> 
         results["seeds"][str(seed)] = {"examination": examined, "curves": curves}
     results["tasks"] = tiny.tiny_tasks("test").content_hash
     results["seconds"] = round(time.monotonic() - started, 1)
-    tiny.save_json(config.output / "results.json", results)
-    report = write_report(config.output, results, config.arms)
-    if config.short:
-        console.print("[yellow]A smoke test: hardly anything was trained, and the figures mean nothing.[/]")
-    console.print(report)
-    console.print(f"[bold]Pictures and figures:[/] {config.output}/  ({results['seconds']:.0f} s)")
-    return config.output
+    return results
 
 
 # The cold start.
