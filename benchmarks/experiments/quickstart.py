@@ -7,8 +7,11 @@ same problems. Then all three are examined on problems that none of them has see
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -258,7 +261,7 @@ def _start_arm(config: QuickstartConfig, arm: str, seed: int, folder: Path) -> s
     (folder / arm).mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", __spec__.name if __spec__ else __name__, arm, str(seed), str(folder)]
     with (folder / arm / "log.txt").open("wb") as log:
-        return subprocess.Popen([*command, str(config.iterations)], stdout=log, stderr=log)
+        return subprocess.Popen([*command, str(config.iterations)], stdin=subprocess.PIPE, stdout=log, stderr=log)
 
 
 def train_arm(arm: str, seed: int, folder: Path, iterations: int) -> None:
@@ -382,5 +385,13 @@ def _metrics(folder: Path) -> list[dict[str, float]]:
     return [json.loads(line) for line in lines if line.endswith("}")]
 
 
+def _end_with_parent() -> None:
+    """Wait for the end of standard input, which comes when the process that started us is gone, even if it was killed."""
+    while os.read(0, 1):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
 if __name__ == "__main__":
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     train_arm(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4]))

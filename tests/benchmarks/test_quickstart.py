@@ -1,6 +1,9 @@
 """The quickstart runs end to end, resumes, and says when a cold start is no good."""
 
 import json
+import signal
+import subprocess
+import sys
 
 import pytest
 from rich.console import Console
@@ -60,3 +63,9 @@ def test_parts_of_another_experiment_are_not_mixed_in(tmp_path):
     _check_settings(QuickstartConfig(output=tmp_path, sft_steps=60, seeds=(0, 1)))
     with pytest.raises(ValueError, match="holds a run with sft_steps 60, not 1400: choose another --output"):
         _check_settings(QuickstartConfig(output=tmp_path))
+
+
+def test_an_arm_ends_with_the_process_that_started_it(tmp_path):
+    command = [sys.executable, "-m", "agentic_gym.benchmarks.experiments.quickstart", "grpo", "0", str(tmp_path), "1"]
+    arm = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=120, check=False)
+    assert arm.returncode == -signal.SIGTERM
