@@ -74,7 +74,10 @@ class Run(AbstractContextManager["Run"]):
             description = json.loads(json.dumps({"config": asdict(self.config), **self._context}, default=str))
             self._refuse_other_settings(description)
             write_text(self.folder / "config.json", json.dumps(description, indent=1, default=str))
-            self._board = SummaryWriter(str(self.folder / "tensorboard"))
+            latest = self.checkpoints.latest()
+            # What was shown after the checkpoint is run, and shown, again.
+            purge = int(latest.name.removeprefix("step-")) if latest else 0
+            self._board = SummaryWriter(str(self.folder / "tensorboard"), purge_step=purge)
             stack.callback(self._close_board)
             self._progress.start()
             stack.callback(self._progress.stop)
