@@ -11,7 +11,9 @@ import importlib
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
 
@@ -36,14 +38,12 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
 )
 """verb -> (module, what it does in a few words)."""
 
-INTERRUPTED = 128 + signal.SIGINT
-
 _EXPECTED = (ValueError, LookupError, OSError, ImportError, RuntimeError, NotImplementedError)
 """What wrong input or a wrong machine raises; anything else is a fault of a program."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit status: 0 good, 1 failed, 2 wrong usage, 130 interrupted."""
+    """Run one command; returns the exit status: 0 good, 1 failed, 2 wrong usage, 130 interrupted, 143 terminated."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     debug = "--debug" in arguments
     arguments = [argument for argument in arguments if argument != "--debug"]
@@ -61,9 +61,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail("agentic-gym", f"there is no command {verb!r}.{hint}", 2)
     name = f"agentic-gym {verb}"
     try:
-        return _run(verb, arguments[1:])
+        with _terminable():
+            return _run(verb, arguments[1:])
+    except _Terminated:
+        return _fail(name, "terminated", 128 + signal.SIGTERM)
     except KeyboardInterrupt:
-        return _fail(name, "interrupted", INTERRUPTED)
+        return _fail(name, "interrupted", 128 + signal.SIGINT)
     except BrokenPipeError:
         # The reader (head, less) has left; nothing more may be written, not even by the interpreter at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -72,6 +75,27 @@ def main(argv: Sequence[str] | None = None) -> int:
         if debug:
             raise
         return _fail(name, _message(error), 1)
+
+
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM arrived: what Ctrl-C cleans up is cleaned up."""
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Let SIGTERM unwind the command, so that its processes end with it; servers set handlers of their own."""
+
+    def terminate(*_: object) -> None:
+        raise _Terminated
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _run(verb: str, arguments: Sequence[str]) -> int:

@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeVar
 
 from agentic_gym.tasks import near
 
-__all__ = ["ConfigError", "from_mapping", "load_config", "parse_yaml", "to_yaml"]
+__all__ = ["ConfigError", "assignments", "from_mapping", "load_config", "parse_yaml", "to_yaml"]
 
 T = TypeVar("T")
 
@@ -83,6 +83,24 @@ def from_mapping(cls: type[T], data: Mapping[str, Any], *, where: str = "") -> T
     except (ValueError, TypeError) as error:  # the whole is of a wrong type, or __post_init__ objects
         raise ConfigError(f"{where}{error}") from error
     return config
+
+
+def assignments(pairs: Sequence[str]) -> dict[str, Any]:
+    """``["levels=[0, 1]", "max_turns=4"]`` as a dict; values are read as YAML.
+
+    Raises:
+        ValueError: a pair without a name or a value.
+    """
+    values = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not (name.isidentifier() and equals):
+            raise ValueError(f"{pair!r} is no assignment: write NAME=VALUE, for example max_turns=4")
+        try:
+            values[name] = parse_yaml(text)
+        except ConfigError as error:
+            raise ValueError(f"the value of {pair!r} is {error}") from error
+    return values
 
 
 def to_yaml(config: Any) -> str:

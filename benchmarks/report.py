@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from rich.table import Table
+from rich.text import Text
+
+from agentic_gym.files import write_text
 
 __all__ = ["write_report"]
 
@@ -19,7 +22,7 @@ def write_report(folder: Path) -> Table:
 
     Returns the table for a terminal. The picture is left out where matplotlib is not installed.
     """
-    results = [json.loads(path.read_text()) for path in sorted(folder.glob("*/*/results.json"))]
+    results = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*/*/results.json"))]
     rows: list[Row] = [
         {"policy": r["config"]["label"], "method": r["config"]["method"], "track": name, **track}
         for r in results
@@ -30,13 +33,13 @@ def write_report(folder: Path) -> Table:
     lines = ["| " + " | ".join((*columns, "tasks sha256")) + " |", "|" + " --- |" * (len(columns) + 1)]
     for row in rows:
         cells = _cells(row)
-        table.add_row(*cells)
-        lines.append("| " + " | ".join((*cells, row["sha256"][:12])) + " |")
+        table.add_row(*map(Text, cells))
+        lines.append("| " + " | ".join(_in_markdown(cell) for cell in (*cells, row["sha256"][:12])) + " |")
     left_out = {name: reason for r in results for name, reason in r["left_out"].items()}
     lines += ["", *(f"Left out: {name}: {reason}" for name, reason in left_out.items())]
     if _picture(folder / "accuracy_against_calls.png", rows):
         lines += ["", "![accuracy against calls](accuracy_against_calls.png)"]
-    (folder / "report.md").write_text("# Benchmark\n\n" + "\n".join(lines) + "\n")
+    write_text(folder / "report.md", "# Benchmark\n\n" + "\n".join(lines) + "\n")
     return table
 
 
@@ -46,13 +49,22 @@ def _cells(row: Row) -> list[str]:
         row["method"],
         row["track"],
         str(row["tasks"]),
-        f"{100 * row['success']:.1f}",
-        f"{row['calls']:.2f}",
-        f"{row['turns']:.2f}",
-        f"{row['tokens']:.0f}",
-        f"{100 * row['ill_formed']:.1f}",
+        _number(row["success"], ".1%"),
+        _number(row["calls"], ".2f"),
+        _number(row["turns"], ".2f"),
+        _number(row["tokens"], ".0f"),
+        _number(row["ill_formed"], ".1%"),
         str(row["masked"]),
     ]
+
+
+def _number(value: float | None, form: str) -> str:
+    """A figure; a dash where no episode counts (all were lost to infrastructure)."""
+    return "-" if value is None else format(value, form).removesuffix("%")
+
+
+def _in_markdown(cell: str) -> str:
+    return " ".join(cell.split()).replace("|", "\\|")
 
 
 def _picture(path: Path, rows: Sequence[Row]) -> bool:
@@ -63,6 +75,7 @@ def _picture(path: Path, rows: Sequence[Row]) -> bool:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
+    rows = [row for row in rows if row["success"] is not None]
     figure, axis = pyplot.subplots(figsize=(6, 4.5))
     for number, (policy, method) in enumerate(sorted({(r["policy"], r["method"]) for r in rows})):
         colour = f"C{number}"
@@ -77,7 +90,8 @@ def _picture(path: Path, rows: Sequence[Row]) -> bool:
     axis.set_xlabel("tool calls an episode")
     axis.set_ylabel("accuracy %")
     axis.grid(alpha=0.25)
-    axis.legend(fontsize=7, frameon=False)
+    if rows:
+        axis.legend(fontsize=7, frameon=False)
     figure.tight_layout()
     figure.savefig(path, dpi=130)
     pyplot.close(figure)

@@ -1,11 +1,14 @@
 """Run a suite: a policy, a method, a table.
 
-Every finished batch is on disk before the next begins, and a run that is started again plays only what is missing.
+Every finished batch is on disk before the next begins, and a run that is started again plays only what is missing or was lost
+to infrastructure. What was played otherwise (another budget, sampling or task set) is not mixed in: that is refused.
 """
 
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
@@ -15,14 +18,16 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from agentic_gym import __version__
 from agentic_gym.benchmarks.suites import SUITES, Track
 from agentic_gym.episodes import Episode
+from agentic_gym.files import exclusive, write_text
 from agentic_gym.policies.base import Policy, Sampling
 from agentic_gym.tasks import TaskSet, near
-from agentic_gym.trainers.evaluation import by_level, summarise
+from agentic_gym.trainers.evaluation import Summary, by_level, summarise
 from agentic_gym.trainers.rollout import EnvPool, EpisodeRequest, rollout
 from agentic_gym.wrappers import RecordEpisodes, ToolBudget, ToolFree
 from agentic_gym.wrappers.record_episodes import append_episodes
@@ -65,8 +70,17 @@ class BenchmarkConfig:
             raise ValueError(f"unknown suite {self.suite!r}.{near(self.suite, SUITES)} Known: {', '.join(SUITES)}")
         if self.method not in METHODS:
             raise ValueError(f"unknown method {self.method!r}; known: {', '.join(METHODS)}")
-        if min(self.samples, self.parallel, self.limit or 1) < 1:
-            raise ValueError("samples, parallel and limit must be at least 1")
+        for name, least in (("samples", 1), ("parallel", 1), ("limit", 1), ("budget", 0), ("seed", 0)):
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise ValueError(f"{name} must be at least {least}, got {value}")
+        if not self.folder_name.strip("._"):
+            raise ValueError(f"the label {self.label!r} names no policy: give one with letters, --label NAME")
+
+    @property
+    def folder_name(self) -> str:
+        """The label as the name of a folder."""
+        return re.sub(r"[^\w.+=@-]", "_", self.label)
 
 
 def run_suite(config: BenchmarkConfig, policy_for: PolicyFactory, console: Console | None = None) -> dict[str, Any]:
@@ -75,13 +89,23 @@ def run_suite(config: BenchmarkConfig, policy_for: PolicyFactory, console: Conso
     Args:
         policy_for: opens the policy for an environment of a track.
 
-    Raises RuntimeError when no track has data.
+    Raises RuntimeError when no track has data or another process is playing for the same label and method, ValueError when the
+    folder holds episodes played with other settings.
     """
     from agentic_gym.benchmarks.report import write_report
 
     console = console or Console(stderr=True)
-    folder = config.output / config.label.replace("/", "_") / config.method
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = config.output / config.folder_name / config.method
+    with exclusive(folder):
+        results = _play(config, policy_for, folder, console)
+        write_text(folder / "results.json", json.dumps(results, indent=1) + "\n")
+    console.print(write_report(config.output))
+    console.print(f"table, picture and episodes: {config.output}", markup=False, highlight=False, soft_wrap=True)
+    return results
+
+
+def _play(config: BenchmarkConfig, policy_for: PolicyFactory, folder: Path, console: Console) -> dict[str, Any]:
+    """The results of every track that has data."""
     results: dict[str, Any] = {
         "version": __version__,
         "config": json.loads(json.dumps(asdict(config), default=str)),
@@ -92,28 +116,32 @@ def run_suite(config: BenchmarkConfig, policy_for: PolicyFactory, console: Conso
         try:
             tasks = track.tasks()
         except (OSError, ImportError, ValueError) as error:
-            results["left_out"][track.name] = str(error)
-            console.print(f"[yellow]{track.name} is left out:[/] {error}", highlight=False)
+            results["left_out"][track.name] = " ".join(str(error).split())
+            console.print(f"[yellow]{track.name} is left out:[/] {escape(str(error))}", highlight=False)
             continue
         episodes = _play_track(config, track, tasks, policy_for, folder / f"{track.name}.jsonl", console)
         results["tracks"][track.name] = {
             "tasks": len({episode.task_id for episode in episodes}),
             "sha256": tasks.content_hash,
-            **asdict(summarise(episodes)),
-            "levels": {str(level): asdict(summary) for level, summary in by_level(episodes).items()},
+            **_figures(summarise(episodes)),
+            "levels": {str(level): _figures(summary) for level, summary in by_level(episodes).items()},
         }
     if not results["tracks"]:
         raise RuntimeError(f"no track of {config.suite} has data: {next(iter(results['left_out'].values()))}")
-    (folder / "results.json").write_text(json.dumps(results, indent=1) + "\n")
-    console.print(write_report(config.output))
     return results
+
+
+def _figures(summary: Summary) -> dict[str, Any]:
+    """Plain data; what no episode counts for is None, since JSON knows no NaN."""
+    return {name: None if math.isnan(value) else value for name, value in asdict(summary).items()}
 
 
 def _play_track(
     config: BenchmarkConfig, track: Track, tasks: TaskSet, policy_for: PolicyFactory, path: Path, console: Console
 ) -> list[Episode]:
     requests = _requests(config, tasks)
-    done = {(e.task_id, e.seed): e for e in RecordEpisodes.load(path)} if path.exists() else {}
+    _check_settings(config, tasks, path)
+    done = {(e.task_id, e.seed): e for e in RecordEpisodes.load(path) if not e.masked} if path.exists() else {}
     missing = [request for request in requests if (request.task, request.seed) not in done]
 
     def make() -> gym.Env[str, str]:
@@ -146,6 +174,25 @@ def _play_track(
                     append_episodes(path, batch)
                     done |= {(e.task_id, e.seed): e for e in batch}
     return [done[str(request.task), request.seed] for request in requests]
+
+
+def _check_settings(config: BenchmarkConfig, tasks: TaskSet, path: Path) -> None:
+    """Episodes found at ``path`` must have been played as ``config`` says; what decides that is written beside them."""
+    settings = {
+        "label": config.label,
+        "budget": config.budget,
+        "sampling": json.loads(json.dumps(asdict(config.sampling))),
+        "tasks": tasks.content_hash,
+    }
+    beside = path.with_suffix(".settings.json")
+    if path.exists() and beside.exists():
+        for name, before in json.loads(beside.read_text(encoding="utf-8")).items():
+            if settings.get(name) != before:
+                raise ValueError(
+                    f"{path} was played with {name} {before!r}, not {settings.get(name)!r}: choose another label or output, "
+                    "or delete it"
+                )
+    write_text(beside, json.dumps(settings, indent=1) + "\n")
 
 
 def _requests(config: BenchmarkConfig, tasks: TaskSet) -> list[EpisodeRequest]:

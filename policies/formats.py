@@ -9,11 +9,16 @@ a control token.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
-__all__ = ["ChatFormat", "Format", "InlineFormat"]
+__all__ = ["ChatFormat", "Format", "InlineFormat", "load_format"]
+
+FORMAT_FILE = "agentic_gym_format.json"
+"""Where a saved policy keeps how it is prompted."""
 
 _MARK = "\u27e6{}\u27e7"
 _SYSTEM, _FIRST, _ANSWER, _NEXT = (_MARK.format(i) for i in range(4))
@@ -24,6 +29,10 @@ class Format(Protocol):
 
     end_ids: Sequence[int]
     """What a demonstrated turn ends with, after the action."""
+
+    def describe(self) -> dict[str, Any]:
+        """Plain data that ``load_format`` makes the format from again."""
+        ...
 
     def prompt_ids(self, instructions: str, observation: str) -> list[int]:
         """The tokens before the first action."""
@@ -52,6 +61,10 @@ class InlineFormat:
         self.end_ids: Sequence[int] = ()
         # Base models of some families write rubbish without their first token.
         self._start = [i for i in tokenizer.encode("")[:1] if i == tokenizer.bos_token_id]
+
+    def describe(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        return {"kind": "inline", "template": self.template, "before": self.before, "after": self.after}
 
     def prompt_ids(self, instructions: str, observation: str) -> list[int]:
         """Fill in the template."""
@@ -114,6 +127,10 @@ class ChatFormat:
         self._before_ended = self._before_open[len(closing) :]
         self.end_ids: Sequence[int] = closing or [i for i in (tokenizer.eos_token_id,) if i is not None]
 
+    def describe(self) -> dict[str, Any]:
+        """The template's arguments; the template itself is the tokenizer's."""
+        return {"kind": "chat", **self._kwargs}
+
     def prompt_ids(self, instructions: str, observation: str) -> list[int]:
         """System turn (left out when there are no instructions), user turn, start of the model's turn."""
         if instructions and self._system is not None:
@@ -164,6 +181,21 @@ class ChatFormat:
     def _decode(self, ids: list[int]) -> str:
         text: str = self.tokenizer.decode(ids, clean_up_tokenization_spaces=False)
         return text
+
+
+def load_format(folder: Path, tokenizer: Any) -> Format | None:
+    """The format that was saved beside a model in ``folder`` (``TransformersPolicy.save_pretrained``), or None."""
+    path = folder / FORMAT_FILE
+    if not path.is_file():
+        return None
+    try:
+        arguments = dict(json.loads(path.read_text(encoding="utf-8")))
+        kind = arguments.pop("kind")
+        if kind not in ("inline", "chat"):
+            raise ValueError(f"unknown kind {kind!r}")
+        return InlineFormat(tokenizer, **arguments) if kind == "inline" else ChatFormat(tokenizer, **arguments)
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} does not describe a format ({error}); delete it and give one outright") from error
 
 
 def encode(tokenizer: Any, text: str, *, special: bool = False) -> list[int]:

@@ -11,6 +11,7 @@ What it does that ``model.generate`` in a turn loop does not:
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +23,7 @@ import torch
 from agentic_gym.episodes import Episode, Response
 from agentic_gym.policies.base import Sampling
 from agentic_gym.policies.causal_lm import CausalLM, load_model_and_tokenizer
-from agentic_gym.policies.formats import ChatFormat, Format, InlineFormat
+from agentic_gym.policies.formats import FORMAT_FILE, ChatFormat, Format, InlineFormat, load_format
 from agentic_gym.policies.kv_cache import RaggedCache
 from agentic_gym.policies.sampling import UniformStreams, draw_tokens
 from agentic_gym.policies.token_text import decode_with_ends
@@ -81,8 +82,20 @@ class TransformersPolicy:
     def from_pretrained(
         cls, source: str | Path, *, dtype: str = "auto", device: str | None = None, **kwargs: Any
     ) -> TransformersPolicy:
-        """Load a directory, a GGUF file or a hub id; further arguments go to the constructor."""
-        return cls(*load_model_and_tokenizer(source, dtype=dtype, device=device), **kwargs)
+        """Load a directory, a GGUF file or a hub id; further arguments go to the constructor.
+
+        A policy that ``save_pretrained`` wrote is prompted as it was, unless ``format`` says otherwise.
+        """
+        model, tokenizer = load_model_and_tokenizer(source, dtype=dtype, device=device)
+        if kwargs.get("format") is None:
+            kwargs["format"] = load_format(Path(source), tokenizer)
+        return cls(model, tokenizer, **kwargs)
+
+    def save_pretrained(self, folder: str | Path) -> None:
+        """Write model, tokenizer and format to ``folder``; any program that knows Hugging Face models can load it."""
+        self.model.save_pretrained(folder)
+        self.tokenizer.save_pretrained(folder)
+        (Path(folder) / FORMAT_FILE).write_text(json.dumps(self.format.describe(), indent=1), encoding="utf-8")
 
     def forget(self) -> None:
         """Free the keys and values kept from the last turn."""

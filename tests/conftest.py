@@ -1,6 +1,8 @@
 """Shared test settings: one thread per process, and where the real data lies."""
 
+import atexit
 import os
+import shutil
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -12,7 +14,9 @@ import hypothesis
 import pytest
 
 # Indexes and converted models of the tests go nowhere near the user's own cache.
-os.environ.setdefault("AGENTIC_GYM_CACHE", tempfile.mkdtemp(prefix="agentic-gym-cache-"))
+if "AGENTIC_GYM_CACHE" not in os.environ:
+    os.environ["AGENTIC_GYM_CACHE"] = tempfile.mkdtemp(prefix="agentic-gym-cache-")
+    atexit.register(shutil.rmtree, os.environ["AGENTIC_GYM_CACHE"], ignore_errors=True)
 
 # A busy machine is no failure; what must be fast has a test of its own.
 hypothesis.settings.register_profile("patient", deadline=None)

@@ -91,17 +91,21 @@ def test_a_fault_of_the_program_says_so(monkeypatch: pytest.MonkeyPatch, capsys:
     assert "ZeroDivisionError: division by zero (unexpected; --debug shows where)" in capsys.readouterr().err
 
 
-def test_ctrl_c_exits_130_without_a_traceback() -> None:
-    process = start(["play", "MathTools"], preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
+@pytest.mark.parametrize(("number", "word"), [(signal.SIGINT, "interrupted"), (signal.SIGTERM, "terminated")])
+def test_a_signal_ends_it_without_a_traceback(number: signal.Signals, word: str) -> None:
+    process = start(
+        ["play", "MathTools", "--with", "levels=[0]"],
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
     assert process.stdout is not None
     while "What is" not in process.stdout.readline() and process.poll() is None:
         pass
     time.sleep(0.5)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, err = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == 128 + number
     assert "Traceback" not in err
-    assert err.strip().endswith("agentic-gym play: interrupted")
+    assert err.strip().endswith(f"agentic-gym play: {word}")
 
 
 def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:

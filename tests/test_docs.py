@@ -55,4 +55,4 @@ def test_the_yaml_of_the_readme_is_a_configuration(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text(body)
     config = load_config(TrainConfig, tmp_path / "config.yaml")
     assert config.algorithm.name == "eapo"
-    assert config.env.kwargs == {"cache": True}
+    assert config.env.kwargs == {"cache": True, "levels": [2, 3, 4, 5]}

@@ -14,6 +14,8 @@ from typing import Any
 
 import torch
 
+from agentic_gym.policies.transformers import TransformersPolicy
+
 __all__ = ["CheckpointError", "Checkpoints"]
 
 
@@ -43,18 +45,18 @@ class Checkpoints:
         found = self.all()
         return found[-1] if found else None
 
-    def save(self, step: int, model: Any, tokenizer: Any, optimizer: dict[str, Any], state: dict[str, Any]) -> Path:
+    def save(self, step: int, policy: TransformersPolicy, optimizer: dict[str, Any], state: dict[str, Any]) -> Path:
         """Write the checkpoint of ``step``. Raises CheckpointError naming the cause; older ones are untouched then."""
         target = self.directory / f"step-{step:06d}"
         partial = self.directory / f".step-{step:06d}.partial"
         try:
-            shutil.rmtree(partial, ignore_errors=True)
+            for rest in self.directory.glob(".step-*"):  # of a process that was killed
+                shutil.rmtree(rest, ignore_errors=True)
             partial.mkdir(parents=True)
-            model.save_pretrained(partial)
-            tokenizer.save_pretrained(partial)
+            policy.save_pretrained(partial)
             torch.save(optimizer, partial / "optimizer.pt")
             (partial / "state.json").write_text(json.dumps({"step": step, **state}, indent=1))
-            shutil.rmtree(target, ignore_errors=True)
+            _remove(target)
             os.replace(partial, target)
         except BaseException as error:
             shutil.rmtree(partial, ignore_errors=True)
@@ -64,7 +66,7 @@ class Checkpoints:
             where = f"the last checkpoint, {last}, is intact" if last else "there is no earlier checkpoint"
             raise CheckpointError(f"cannot write {target}: {error}. Free space or fix the path; {where}") from error
         for old in self.all()[: -self.keep]:
-            shutil.rmtree(old, ignore_errors=True)
+            _remove(old)
         return target
 
     @staticmethod
@@ -80,3 +82,11 @@ class Checkpoints:
         except Exception as error:
             raise CheckpointError(f"cannot read {path}: {error}. Delete it to resume from the one before") from error
         return optimizer, state
+
+
+def _remove(checkpoint: Path) -> None:
+    """Delete a checkpoint so that no moment shows a part of it under its name."""
+    if checkpoint.exists():
+        doomed = checkpoint.with_name(f".{checkpoint.name}.old")
+        os.replace(checkpoint, doomed)
+        shutil.rmtree(doomed, ignore_errors=True)

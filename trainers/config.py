@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any, Literal
+
+import tyro
 
 from agentic_gym.policies.base import Sampling
 
 __all__ = ["AlgorithmConfig", "EnvConfig", "FormatConfig", "OptimizerConfig", "SFTConfig", "TrainConfig"]
-
-Value = int | float | bool | str | None
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,10 @@ class EnvConfig:
 
     id: str = "agentic_gym/MathTools-v0"
     """A Gymnasium id."""
-    kwargs: dict[str, Value] = field(default_factory=dict)
-    """Arguments of ``gym.make``."""
+    kwargs: Annotated[dict[str, Any], tyro.conf.Suppress] = field(default_factory=dict)
+    """Arguments of ``gym.make`` (in a file; on the command line see the next)."""
+    settings: Annotated[tuple[str, ...], tyro.conf.arg(name="with", metavar="NAME=VALUE")] = ()
+    """Further arguments, read as YAML: levels=[0,1] cache=true."""
     tool_budget: int | None = None
     """Most tool calls an episode (``ToolBudget``); None is no limit."""
     roles: bool = False
@@ -47,9 +49,12 @@ class AlgorithmConfig:
     """A credit rule and its parameters."""
 
     name: str = "grpo"
-    """See ``trainers.algorithms.ALGORITHMS``."""
-    parameters: dict[str, Value] = field(default_factory=dict)
-    """For example group_size, tool_free, beta, lam."""
+    """grpo, dr_grpo, rloo, reinforce_pp, reinforce_pp_baseline, otc, toolstar, arpo, aepo, gigpo, eapo, triage,
+    triage_scalar, value_baseline or eapo+triage."""
+    parameters: Annotated[dict[str, Any], tyro.conf.Suppress] = field(default_factory=dict)
+    """For example group_size, tool_free, beta, lam (in a file; on the command line see the next)."""
+    settings: Annotated[tuple[str, ...], tyro.conf.arg(name="with", metavar="NAME=VALUE")] = ()
+    """Further parameters: group_size=16 beta=0.5."""
 
 
 @dataclass(frozen=True)

@@ -55,10 +55,9 @@ def summarise(episodes: Sequence[Episode]) -> Summary:
 
 
 def by_level(episodes: Sequence[Episode]) -> dict[int | str | None, Summary]:
-    """One summary a level, in order of level."""
-    levels = sorted(
-        {episode.level for episode in episodes}, key=lambda level: (isinstance(level, str), str(level).zfill(8))
-    )
+    """One summary a level, in order of level. An episode whose reset failed is masked and has no level: it stands in none."""
+    found = {episode.level for episode in episodes if not (episode.masked and episode.level is None)}
+    levels = sorted(found, key=lambda level: (isinstance(level, str), str(level).zfill(8)))
     return {level: summarise([e for e in episodes if e.level == level]) for level in levels}
 
 

@@ -58,7 +58,7 @@ def train(
             vocabulary=len(policy.tokenizer),
             seed=(config.seed, iteration),
         )
-        check_usable(episodes)
+        check_usable(episodes, policy.max_length)
         groups = groups_of(episodes, plan.group_size)
         credit = algorithm.credit(groups, updater.readings(algorithm, trainable(groups)))
         rows = training_rows(
@@ -88,8 +88,17 @@ def choose_tasks(tasks: Sequence[str], n: int, iteration: int, seed: int) -> lis
     return chosen
 
 
-def check_usable(episodes: Sequence[Episode]) -> None:
-    """Raise TrainingError when every episode failed for infrastructure's sake: training on nothing helps nobody."""
+def check_usable(episodes: Sequence[Episode], window: int) -> None:
+    """Raise TrainingError when no episode can teach anything: all failed for infrastructure's sake, or no prompt fits.
+
+    Args:
+        window: tokens that the policy can see, for the message.
+    """
+    if all(episode.outcome == "context_limit" and not episode.steps for episode in episodes):
+        raise TrainingError(
+            f"no prompt fits into the policy's window of {window} tokens: shorten the environment's instructions "
+            "(env.kwargs), or take a model with a longer window"
+        )
     if all(episode.masked for episode in episodes):
         raise TrainingError(f"all {len(episodes)} episodes failed; the first: {episodes[0].error}")
 
@@ -106,6 +115,7 @@ def rollout_figures(episodes: Sequence[Episode]) -> dict[str, float]:
         "rollout/tokens": summary.tokens,
         "rollout/ill_formed": summary.ill_formed,
         "rollout/masked": float(summary.masked),
+        "rollout/context_limit": sum(episode.outcome == "context_limit" for episode in episodes) / max(1, len(episodes)),
     }
     free = [episode for episode in episodes if not episode.tool_free and episode.level is not None]
     for level in sorted({str(episode.level) for episode in free}):

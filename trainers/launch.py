@@ -7,7 +7,10 @@ from typing import Any
 
 import gymnasium as gym
 from rich.console import Console
+from transformers.utils.logging import disable_progress_bar
 
+from agentic_gym.configs import assignments
+from agentic_gym.envs.registration import check_arguments
 from agentic_gym.policies.devices import default_device
 from agentic_gym.policies.formats import ChatFormat, Format, InlineFormat
 from agentic_gym.policies.transformers import TransformersPolicy
@@ -30,7 +33,10 @@ def launch(config: TrainConfig, console: Console | None = None) -> Path:
     """
     if not config.model:
         raise ValueError("say which model to train: a directory, a .gguf file or a hub id (model: ... or --model ...)")
-    algorithm = make_algorithm(config.algorithm.name, **config.algorithm.parameters)
+    algorithm = make_algorithm(
+        config.algorithm.name, **{**config.algorithm.parameters, **assignments(config.algorithm.settings)}
+    )
+    disable_progress_bar()  # those of loading would break up ours
     first = make_env(config.env)
     base = first.unwrapped
     if not isinstance(base, TextEnv):
@@ -69,7 +75,8 @@ def load_policy(config: TrainConfig) -> TransformersPolicy:
 
 def make_env(config: EnvConfig) -> gym.Env[str, str]:
     """One environment with the wrappers that ``config`` names; forced tool-free episodes are always possible."""
-    arguments: dict[str, Any] = dict(config.kwargs)
+    arguments: dict[str, Any] = {**config.kwargs, **assignments(config.settings)}
+    check_arguments(config.id, arguments)
     env: gym.Env[str, str] = gym.make(config.id, **arguments)
     if config.tool_budget is not None:
         env = ToolBudget(env, config.tool_budget)

@@ -81,8 +81,9 @@ class EnvPool:
         """Close every environment and thread."""
         if self._threads is not None:
             self._threads.shutdown(wait=True, cancel_futures=True)
-        while self._idle:
-            self._idle.pop().close()
+        with contextlib.ExitStack() as stack:  # one that cannot be closed does not keep the others open
+            while self._idle:
+                stack.callback(self._idle.pop().close)
 
     def __enter__(self) -> EnvPool:
         return self

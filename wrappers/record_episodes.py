@@ -10,6 +10,7 @@ from typing import Any
 import gymnasium as gym
 
 from agentic_gym.episodes import Episode, Response
+from agentic_gym.files import append_lines
 
 __all__ = ["RecordEpisodes", "append_episodes"]
 
@@ -17,8 +18,8 @@ __all__ = ["RecordEpisodes", "append_episodes"]
 class RecordEpisodes(gym.Wrapper[str, str, str, str], gym.utils.RecordConstructorArgs):
     """Append every finished episode to a JSONL file that ``agentic-gym view`` shows and ``load`` reads back.
 
-    Several processes may write to one file: each line is written by one call. An episode that is reset before its end is recorded
-    as it stands, with outcome ``abandoned``.
+    Several processes may write to one file, and a line is whole or absent. An episode that is reset before its end is recorded as
+    it stands, with outcome ``abandoned``.
 
     Args:
         env: any text environment.
@@ -79,15 +80,16 @@ class RecordEpisodes(gym.Wrapper[str, str, str, str], gym.utils.RecordConstructo
 
     @staticmethod
     def load(path: str | Path) -> list[Episode]:
-        """Read a file of episodes. Raises ValueError naming the file and line that is not one."""
+        """Read a file of episodes; a last line that its writer was killed over is left out.
+
+        Raises ValueError naming the file and line that is not an episode.
+        """
         return list(_read(Path(path)))
 
 
 def append_episodes(path: Path, episodes: list[Episode]) -> None:
-    """Append episodes to a JSONL file, in one write."""
-    data = b"".join(_line(episode) for episode in episodes)
-    with path.open("ab", buffering=0) as file:
-        file.write(data)
+    """Append episodes to a JSONL file: all of them, or none and OSError."""
+    append_lines(path, b"".join(_line(episode) for episode in episodes))
 
 
 def _line(episode: Episode) -> bytes:
@@ -99,13 +101,15 @@ def _line(episode: Episode) -> bytes:
 
 
 def _read(path: Path) -> Iterator[Episode]:
-    with path.open(encoding="utf-8", newline="\n") as file:
+    with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             if not line.strip():
                 continue
             try:
                 yield Episode.from_dict(json.loads(line))
             except (ValueError, KeyError, TypeError, AttributeError) as error:
+                if not line.endswith(b"\n"):
+                    return
                 raise ValueError(
-                    f"{path}, line {number} is not a recorded episode ({error}); delete the line if the file was cut short"
+                    f"{path}, line {number} is not a recorded episode ({error}); mend or delete the line"
                 ) from error

@@ -64,6 +64,8 @@ class ToolBudget(Refuser, gym.utils.RecordConstructorArgs):
         self.per_tool = dict(per_tool or {})
         self.announce = announce
         self.force_answer = force_answer
+        base = env.unwrapped
+        self._has_tools = bool(base.tools) if isinstance(base, TextEnv) else True
         self._used: dict[str, int] = {}
         self._turns_left: int | None = None
 
@@ -110,7 +112,7 @@ class ToolBudget(Refuser, gym.utils.RecordConstructorArgs):
         return None
 
     def _warned(self, observation: str) -> str:
-        if self.force_answer and self._turns_left == 1:
+        if self.force_answer and self._turns_left == 1 and self._has_tools:
             return f"{observation}\n{LAST_TURN}"
         return observation
 

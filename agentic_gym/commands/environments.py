@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Sequence
 from typing import Any
 
 import gymnasium as gym
-from gymnasium.envs.registration import load_env_creator
 
 from agentic_gym import ENVIRONMENTS
-from agentic_gym.configs import ConfigError, parse_yaml
+from agentic_gym.configs import assignments
+from agentic_gym.envs.registration import check_arguments
 from agentic_gym.tasks import near
 
-__all__ = ["assignments", "make_env", "resolve_id"]
+__all__ = ["make_env", "resolve_id"]
 
 
 def resolve_id(name: str) -> str:
@@ -28,6 +27,8 @@ def resolve_id(name: str) -> str:
     ours = {_bare(env_id): env_id for env_id in ENVIRONMENTS}
     for bare, env_id in ours.items():
         if bare.lower() == _bare(name).lower():
+            if _version(name) not in (None, _version(env_id)):
+                raise ValueError(f"there is no version {_version(name)} of {bare}: it is {env_id}")
             return env_id
     hint = near(_bare(name), ours, 1) or " `agentic-gym list` shows all; another package's is written module:id."
     raise ValueError(f"there is no environment {name!r}.{hint}")
@@ -38,22 +39,9 @@ def _bare(env_id: str) -> str:
     return re.sub(r"-v\d+$", "", env_id.removeprefix("agentic_gym/"), flags=re.IGNORECASE).replace("-", "")
 
 
-def assignments(pairs: Sequence[str]) -> dict[str, Any]:
-    """``["levels=[0, 1]", "max_turns=4"]`` as a dict; values are read as YAML.
-
-    Raises:
-        ValueError: a pair without a name or a value.
-    """
-    values = {}
-    for pair in pairs:
-        name, equals, text = pair.partition("=")
-        if not (name.isidentifier() and equals):
-            raise ValueError(f"{pair!r} is no assignment: write NAME=VALUE, for example max_turns=4")
-        try:
-            values[name] = parse_yaml(text)
-        except ConfigError as error:
-            raise ValueError(f"the value of {pair!r} is {error}") from error
-    return values
+def _version(env_id: str) -> str | None:
+    found = re.search(r"-v(\d+)$", env_id, flags=re.IGNORECASE)
+    return found.group(1) if found else None
 
 
 def make_env(name: str, settings: Sequence[str] = (), **more: Any) -> gym.Env[str, str]:
@@ -64,20 +52,6 @@ def make_env(name: str, settings: Sequence[str] = (), **more: Any) -> gym.Env[st
     """
     env_id = resolve_id(name)
     given = assignments(settings)
-    if env_id in gym.registry:
-        known = _parameters(gym.registry[env_id].entry_point)
-        for key in given:
-            if known and key not in known:
-                hint = near(key, known, 1) or f" It takes {', '.join(known)}."
-                raise ValueError(f"{env_id} takes no argument {key!r}.{hint}")
+    check_arguments(env_id, given)
     env: gym.Env[str, str] = gym.make(env_id, **given, **more)
     return env
-
-
-def _parameters(entry_point: Any) -> list[str]:
-    """The names that a constructor takes; empty where it takes any."""
-    creator: Any = load_env_creator(entry_point) if isinstance(entry_point, str) else entry_point
-    parameters = inspect.signature(creator).parameters.values()
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-        return []
-    return [parameter.name for parameter in parameters]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -13,6 +14,7 @@ from agentic_gym.envs.alfworld.expert import noisy
 from agentic_gym.envs.search_qa_expert import SearchExpert
 from agentic_gym.envs.webshop.expert import ShopExpert
 from agentic_gym.policies import Policy, RandomPolicy, ScriptedMathPolicy, as_policy
+from agentic_gym.tasks import near
 
 __all__ = ["open_policy"]
 
@@ -49,6 +51,9 @@ def open_policy(
         with OpenAIServerPolicy(url, model, api_key=os.environ.get("OPENAI_API_KEY") or None) as policy:
             yield policy
     else:
+        hint = near(name, ("random", "scripted", "server"), 1)
+        if hint and not Path(name).expanduser().exists():
+            raise ValueError(f"there is no policy {name!r}.{hint}")
         yield _local_model(name)
 
 

@@ -12,9 +12,11 @@ import tyro
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 from agentic_gym.commands.environments import make_env
 from agentic_gym.commands.policies import open_policy
+from agentic_gym.commands.transcript import printable
 from agentic_gym.episodes import Episode
 from agentic_gym.policies import Policy, Sampling
 from agentic_gym.trainers.evaluation import by_level, summarise
@@ -63,10 +65,14 @@ def run(
         roles: label each step with the environment's oracle.
         parallel: episodes played side by side.
     """
-    if episodes < 1 or parallel < 1:
-        raise ValueError(f"episodes and parallel must be at least 1, got {episodes} and {parallel}")
-    if out is not None and out.exists() and not append:
-        raise ValueError(f"{out} exists: choose another --out, or add --append to continue it")
+    for name, value, least in (("episodes", episodes, 1), ("parallel", parallel, 1), ("seed", seed, 0)):
+        if value < least:
+            raise ValueError(f"--{name} must be at least {least}, got {value}")
+    if out is not None:
+        if out.exists() and not append and (not out.is_file() or out.stat().st_size):
+            raise ValueError(f"{out} exists: choose another --out, or add --append to continue it")
+        out.parent.mkdir(parents=True, exist_ok=True)
+        append_episodes(out, [])  # what cannot be written is said before anything is played
 
     def make() -> gym.Env[str, str]:
         made = make_env(env, settings)
@@ -115,8 +121,6 @@ def _play(
         TimeRemainingColumn(),
     )
     played: list[Episode] = []
-    if out is not None:
-        out.parent.mkdir(parents=True, exist_ok=True)
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         bar = progress.add_task("episodes", total=len(requests))
         for start in range(0, len(requests), parallel):
@@ -135,8 +139,11 @@ def _report(console: Console, episodes: Sequence[Episode]) -> None:
     rows = [(str(level), summary) for level, summary in levels.items() if level is not None]
     for name, s in [*rows, ("all", summarise(episodes))]:
         figures = (s.success, s.score, s.calls, s.turns, s.ill_formed)
-        table.add_row(name, str(s.episodes), *(f"{value:.3f}" for value in figures), str(s.masked))
+        table.add_row(Text(printable(name)), str(s.episodes), *(f"{value:.3f}" for value in figures), str(s.masked))
     console.print(table)
+    unread = sum(episode.outcome == "context_limit" and not episode.steps for episode in episodes)
+    if unread:
+        console.print(f"{unread} episodes never began: their prompt is longer than the policy's window", style="red")
     errors = [episode.error for episode in episodes if episode.error]
     if errors:
-        console.print(f"{len(errors)} episodes do not count; the first: {errors[0]}", style="red", markup=False)
+        console.print(f"{len(errors)} episodes do not count; the first: {printable(errors[0])}", style="red", markup=False)

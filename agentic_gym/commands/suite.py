@@ -69,7 +69,7 @@ def run(chosen: ArithmeticSuite) -> None:
     config = BenchmarkConfig(
         suite=chosen.suite,
         output=chosen.output,
-        label=chosen.label or chosen.model or Path(chosen.policy).name,
+        label=chosen.label or chosen.model or Path(chosen.policy).resolve().name,
         method=chosen.method,
         limit=chosen.limit,
         samples=chosen.samples,

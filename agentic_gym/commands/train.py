@@ -35,8 +35,11 @@ def main(arguments: Sequence[str]) -> int:
         latest = launch(config, console)
     except KeyboardInterrupt:
         console.print(
-            f"interrupted; the same command resumes from the last checkpoint in {config.output}", highlight=False
+            f"interrupted; the same command resumes from the last checkpoint in {config.output}",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
         )
         raise
-    console.print(f"trained: {latest}", highlight=False, soft_wrap=True)
+    console.print(f"trained: {latest}", markup=False, highlight=False, soft_wrap=True)
     return 0

@@ -52,9 +52,9 @@ def show_step(console: Console, number: int, step: Step) -> None:
     if step.role is not None:
         head.append(f" {step.role.name.lower().replace('_', ' ')} ", style=ROLE_STYLES[step.role])
         head.append(" ")
-    head.append(step.kind or "action", style=KIND_STYLES.get(step.kind, "cyan"))
+    head.append(printable(step.kind) or "action", style=KIND_STYLES.get(step.kind, "cyan"))
     if step.tool is not None:
-        head.append(f" {printable(step.tool.name)} {step.tool.status} {step.tool.seconds:.2f} s", style="dim")
+        head.append(f" {printable(step.tool.name)} {printable(step.tool.status)} {step.tool.seconds:.2f} s", style="dim")
     if step.reward:
         head.append(f"  reward {step.reward:g}", style="bold")
     console.print(head)
@@ -64,7 +64,7 @@ def show_step(console: Console, number: int, step: Step) -> None:
 
 def show_outcome(console: Console, episode: Episode) -> None:
     """How it ended."""
-    line = Text(episode.outcome or "unfinished", style=OUTCOME_STYLES.get(episode.outcome or "", "bold red"))
+    line = Text(printable(episode.outcome or "unfinished"), style=OUTCOME_STYLES.get(episode.outcome or "", "bold red"))
     line.append(f"  score {episode.score:g}  calls {episode.tool_calls}  turns {len(episode.steps)}", style="default")
     if episode.error:
         line.append(f"  {printable(episode.error)}", style="red")
@@ -75,7 +75,7 @@ def show_episode(console: Console, episode: Episode, *, number: int, instruction
     """A whole episode."""
     title = f"{number}  {printable(episode.task_id)}"
     if episode.level is not None:
-        title += f"  level {episode.level}"
+        title += f"  level {printable(str(episode.level))}"
     if episode.tool_free:
         title += "  tool-free"
     console.rule(Text(title, style="bold"))

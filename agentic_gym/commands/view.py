@@ -33,6 +33,8 @@ def run(
         limit: at most so many.
         instructions: show the system prompts too.
     """
+    if limit is not None and limit < 1:
+        raise ValueError(f"--limit must be at least 1, got {limit}")
     numbered = list(enumerate(RecordEpisodes.load(file), 1))
     chosen = [(n, e) for n, e in numbered if _wanted(e, only) and task in (None, e.task_id)][:limit]
     console = Console(highlight=False)

@@ -7,8 +7,11 @@ same problems. Then all three are examined on problems that none of them has see
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -17,10 +20,12 @@ from typing import Any
 
 import gymnasium as gym
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from agentic_gym.benchmarks.experiments import tiny
 from agentic_gym.episodes import Episode
+from agentic_gym.files import exclusive
 from agentic_gym.policies.base import Sampling
 from agentic_gym.trainers.evaluation import Summary, by_level, summarise
 from agentic_gym.wrappers import RoleLabels, ToolFree
@@ -28,8 +33,8 @@ from agentic_gym.wrappers import RoleLabels, ToolFree
 __all__ = ["ARMS", "Arm", "QuickstartConfig", "run_quickstart"]
 
 LEVEL_NAMES = {tiny.EASY: "easy", tiny.MIDDLE: "middle", tiny.HARD: "hard"}
-MAX_TURNS = 3
-"""Two calls and the answer."""
+ENV_ARGUMENTS: Mapping[str, Any] = {"max_turns": 3, "instructions": "", "cache": True}
+"""Two calls and the answer; no prose, which the tiny model has never read; what the code of a product prints is remembered."""
 TURN_TOKENS = 24
 
 
@@ -85,6 +90,14 @@ class QuickstartConfig:
         for arm in self.arms:
             if arm not in ARMS:
                 raise ValueError(f"unknown arm {arm!r}; known: {', '.join(ARMS)}")
+        for name, values in (("seeds", self.seeds), ("arms", self.arms)):
+            if not values or len(set(values)) < len(values):
+                raise ValueError(f"{name} must be at least one, none of them twice; got {values}")
+        if min(self.seeds) < 0:
+            raise ValueError(f"seeds must be at least 0, got {min(self.seeds)}")
+        for name in ("sft_steps", "iterations", "examined", "jobs"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
 
 
 def run_quickstart(config: QuickstartConfig, console: Console | None = None) -> Path:
@@ -92,7 +105,12 @@ def run_quickstart(config: QuickstartConfig, console: Console | None = None) -> 
 
     Raises RuntimeError when a cold start misses its marks (unless forced) or an arm fails.
     """
-    from transformers.utils.logging import disable_progress_bar
+    try:
+        import matplotlib  # noqa: F401
+        import torch  # noqa: F401
+        from transformers.utils.logging import disable_progress_bar
+    except ImportError as error:
+        raise ImportError(f"the quickstart needs pip install 'agentic-gym[math,train]' ({error})") from error
 
     from agentic_gym.benchmarks.experiments.quickstart_report import write_report
 
@@ -100,6 +118,32 @@ def run_quickstart(config: QuickstartConfig, console: Console | None = None) -> 
     console = console or Console()
     if config.short:
         config = replace(config, sft_steps=min(config.sft_steps, 60), iterations=2, examined=16, force=True)
+    with exclusive(config.output):
+        _check_settings(config)
+        results = _run_seeds(config, console)
+        tiny.save_json(config.output / "results.json", results)
+        console.print(write_report(config.output, results, config.arms))
+    if config.short:
+        console.print("[yellow]A smoke test: hardly anything was trained, and the figures mean nothing.[/]")
+    console.print("[bold]Pictures and figures:[/]", escape(f"{config.output}/  ({results['seconds']:.0f} s)"))
+    return config.output
+
+
+def _check_settings(config: QuickstartConfig) -> None:
+    """Parts found in the folder are not run again, so they must be of the same experiment."""
+    path = config.output / "settings.json"
+    settings = {name: getattr(config, name) for name in ("sft_steps", "iterations", "examined")}
+    if path.exists():
+        for name, before in json.loads(path.read_text(encoding="utf-8")).items():
+            if settings.get(name) != before:
+                raise ValueError(
+                    f"{config.output} holds a run with {name} {before}, not {settings.get(name)}: choose another --output, or "
+                    "delete it"
+                )
+    tiny.save_json(path, settings)
+
+
+def _run_seeds(config: QuickstartConfig, console: Console) -> dict[str, Any]:
     started = time.monotonic()
     results: dict[str, Any] = {"config": json.loads(json.dumps(asdict(config), default=str)), "seeds": {}}
     for seed in config.seeds:
@@ -116,11 +160,7 @@ def run_quickstart(config: QuickstartConfig, console: Console | None = None) -> 
         results["seeds"][str(seed)] = {"examination": examined, "curves": curves}
     results["tasks"] = tiny.tiny_tasks("test").content_hash
     results["seconds"] = round(time.monotonic() - started, 1)
-    tiny.save_json(config.output / "results.json", results)
-    report = write_report(config.output, results, config.arms)
-    console.print(report)
-    console.print(f"[bold]Pictures and figures:[/] {config.output}/  ({results['seconds']:.0f} s)")
-    return config.output
+    return results
 
 
 # The cold start.
@@ -157,8 +197,7 @@ def _cold_start(config: QuickstartConfig, seed: int, folder: Path, console: Cons
         )
     partial = folder.with_name("start.partial")
     partial.mkdir(parents=True, exist_ok=True)
-    model.save_pretrained(partial)
-    tokenizer.save_pretrained(partial)
+    policy.save_pretrained(partial)
     partial.rename(folder)
 
 
@@ -182,7 +221,7 @@ def _check_marks(before: dict[str, Any], force: bool, console: Console) -> None:
     text = "The cold start did not reach its marks: " + "; ".join(missed) + "."
     if not force:
         raise RuntimeError(f"{text} Raise sft_steps, take another seed, or go on regardless with --force")
-    console.print(f"[yellow]{text} Going on, as told.[/]")
+    console.print(f"[yellow]{text} Going on regardless.[/]")
 
 
 # Training.
@@ -222,17 +261,16 @@ def _start_arm(config: QuickstartConfig, arm: str, seed: int, folder: Path) -> s
     (folder / arm).mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", __spec__.name if __spec__ else __name__, arm, str(seed), str(folder)]
     with (folder / arm / "log.txt").open("wb") as log:
-        return subprocess.Popen([*command, str(config.iterations)], stdout=log, stderr=log)
+        return subprocess.Popen([*command, str(config.iterations)], stdin=subprocess.PIPE, stdout=log, stderr=log)
 
 
 def train_arm(arm: str, seed: int, folder: Path, iterations: int) -> None:
     """Train one arm from ``folder/start`` into ``folder/arm``."""
     import torch
 
-    from agentic_gym.policies.formats import InlineFormat
     from agentic_gym.policies.transformers import TransformersPolicy
     from agentic_gym.trainers.algorithms import make_algorithm
-    from agentic_gym.trainers.config import AlgorithmConfig, OptimizerConfig, TrainConfig
+    from agentic_gym.trainers.config import AlgorithmConfig, EnvConfig, FormatConfig, OptimizerConfig, TrainConfig
     from agentic_gym.trainers.grpo import train
     from agentic_gym.trainers.rollout import EnvPool
     from agentic_gym.trainers.run import Run
@@ -241,11 +279,12 @@ def train_arm(arm: str, seed: int, folder: Path, iterations: int) -> None:
     chosen = ARMS[arm]
     tasks = _mixture(tiny.tiny_tasks("train"), seed)
     policy = TransformersPolicy.from_pretrained(folder / "start", dtype="float32", device="cpu")
-    policy.format = InlineFormat(policy.tokenizer, tiny.TEMPLATE)
     config = TrainConfig(
         model=str(folder / "start"),
         output=folder / arm,
-        algorithm=AlgorithmConfig(arm, dict(chosen.parameters)),
+        env=EnvConfig(kwargs=dict(ENV_ARGUMENTS), roles="triage" in arm),
+        format=FormatConfig("inline", tiny.TEMPLATE),
+        algorithm=AlgorithmConfig(chosen.algorithm, dict(chosen.parameters)),
         sampling=Sampling(max_tokens=TURN_TOKENS),
         optimizer=OptimizerConfig(lr=1e-4, schedule="linear", mini_batches=3, tokens_per_micro_batch=1500),
         iterations=iterations,
@@ -279,9 +318,7 @@ def make_env(*, tasks_of: str, roles: bool = False) -> gym.Env[str, str]:
     """MathTools on the laboratory's tasks, with forced tool-free episodes possible."""
     if tasks_of not in _TASKS:
         _TASKS[tasks_of] = tiny.tiny_tasks(tasks_of)
-    env: gym.Env[str, str] = gym.make(
-        "agentic_gym/MathTools-v0", tasks=_TASKS[tasks_of], max_turns=MAX_TURNS, instructions="", cache=True
-    )
+    env: gym.Env[str, str] = gym.make("agentic_gym/MathTools-v0", tasks=_TASKS[tasks_of], **ENV_ARGUMENTS)
     env = ToolFree(env, notice=tiny.NOTICE)
     return RoleLabels(env) if roles else env
 
@@ -293,13 +330,11 @@ def _examination(model: Path, per_level: int, seed: int, cache: Path) -> dict[st
     """Accuracy and calls by level, greedy and sampled, with tools and without."""
     if cache.exists():
         return dict(json.loads(cache.read_text()))
-    from agentic_gym.policies.formats import InlineFormat
     from agentic_gym.policies.transformers import TransformersPolicy
     from agentic_gym.trainers.evaluation import evaluate
     from agentic_gym.trainers.rollout import EnvPool
 
     policy = TransformersPolicy.from_pretrained(model, dtype="float32", device="cpu")
-    policy.format = InlineFormat(policy.tokenizer, tiny.TEMPLATE)
     ids = [task.id for task in tiny.tiny_tasks("test", per_level=per_level, seed=99)]
     manners = {
         "greedy": (Sampling(temperature=0.0, max_tokens=TURN_TOKENS), False),
@@ -350,5 +385,13 @@ def _metrics(folder: Path) -> list[dict[str, float]]:
     return [json.loads(line) for line in lines if line.endswith("}")]
 
 
+def _end_with_parent() -> None:
+    """Wait for the end of standard input, which comes when the process that started us is gone, even if it was killed."""
+    while os.read(0, 1):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
 if __name__ == "__main__":
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     train_arm(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4]))

@@ -29,9 +29,11 @@ def write_report(folder: Path, results: dict[str, Any], arms: Sequence[str]) -> 
         table.add_row(row, *cells)
         lines.append(f"| {row} | " + " | ".join(cells) + " |")
     seeds = ", ".join(results["seeds"])
+    smoke = ["**A smoke test (`--short`): the figures mean nothing.**", ""] if results["config"].get("short") else []
     text = [
         "# Quickstart: an agent that learns when not to use its tool",
         "",
+        *smoke,
         f"Accuracy % / tool calls a problem, on unseen problems, sampled at T = 0.6; mean over seeds {seeds}.",
         "",
         *lines,

@@ -19,6 +19,7 @@ import numpy as np
 
 from agentic_gym.actions import Grammar
 from agentic_gym.episodes import Episode, Response
+from agentic_gym.files import write_text
 from agentic_gym.tasks import Task, TaskSet
 from agentic_gym.wrappers.tool_free import REFUSAL
 
@@ -193,6 +194,5 @@ def build_model(tokenizer: Any, *, seed: int = 0, width: int = 64, layers: int =
 
 
 def save_json(path: Path, data: Any) -> None:
-    """Write ``data`` as JSON, its folder made."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(data, indent=1) + "\n")
+    """Write ``data`` as JSON, whole or not at all; its folder is made."""
+    write_text(path, json.dumps(data, indent=1) + "\n")

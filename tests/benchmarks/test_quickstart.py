@@ -1,13 +1,16 @@
 """The quickstart runs end to end, resumes, and says when a cold start is no good."""
 
 import json
+import signal
+import subprocess
+import sys
 
 import pytest
 from rich.console import Console
 
 pytest.importorskip("torch")
 
-from agentic_gym.benchmarks.experiments.quickstart import QuickstartConfig, run_quickstart
+from agentic_gym.benchmarks.experiments.quickstart import QuickstartConfig, _check_settings, run_quickstart
 
 
 @pytest.mark.slow
@@ -38,3 +41,31 @@ def test_a_cold_start_below_its_marks_stops_with_the_figures(tmp_path):
 def test_unknown_arm():
     with pytest.raises(ValueError, match="unknown arm 'gpro'"):
         QuickstartConfig(arms=("gpro",))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"jobs": 0}, "jobs must be at least 1, got 0"),
+        ({"examined": 0}, "examined must be at least 1, got 0"),
+        ({"seeds": ()}, "seeds must be at least one"),
+        ({"seeds": (-1,)}, "seeds must be at least 0, got -1"),
+        ({"arms": ("grpo", "grpo")}, "arms must be at least one, none of them twice"),
+    ],
+)
+def test_wrong_settings_name_the_value(change, message):
+    with pytest.raises(ValueError, match=message):
+        QuickstartConfig(**change)
+
+
+def test_parts_of_another_experiment_are_not_mixed_in(tmp_path):
+    _check_settings(QuickstartConfig(output=tmp_path, sft_steps=60))
+    _check_settings(QuickstartConfig(output=tmp_path, sft_steps=60, seeds=(0, 1)))
+    with pytest.raises(ValueError, match="holds a run with sft_steps 60, not 1400: choose another --output"):
+        _check_settings(QuickstartConfig(output=tmp_path))
+
+
+def test_an_arm_ends_with_the_process_that_started_it(tmp_path):
+    command = [sys.executable, "-m", "agentic_gym.benchmarks.experiments.quickstart", "grpo", "0", str(tmp_path), "1"]
+    arm = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=120, check=False)
+    assert arm.returncode == -signal.SIGTERM

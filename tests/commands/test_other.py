@@ -5,7 +5,8 @@ import pytest
 from agentic_gym import ENVIRONMENTS
 from agentic_gym.cli import main
 from agentic_gym.commands import doctor
-from agentic_gym.commands.environments import assignments, resolve_id
+from agentic_gym.commands.environments import resolve_id
+from agentic_gym.configs import assignments
 
 
 def test_list_shows_every_environment(capsys: pytest.CaptureFixture[str]) -> None:
@@ -50,3 +51,14 @@ def test_doctor_fails_where_the_core_does(monkeypatch: pytest.MonkeyPatch, capsy
     monkeypatch.setattr("agentic_gym.answers.grade_math", lambda *_: (_ for _ in ()).throw(RuntimeError("no algebra")))
     assert main(["doctor"]) == 1
     assert "RuntimeError: no algebra" in capsys.readouterr().out
+
+
+def test_another_version_is_not_the_same_environment() -> None:
+    with pytest.raises(ValueError, match="there is no version 1 of MathTools"):
+        resolve_id("agentic_gym/MathTools-v1")
+    assert resolve_id("mathtools-v0") == resolve_id("math-tools") == "agentic_gym/MathTools-v0"
+
+
+def test_a_mistyped_policy_is_no_model(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["rollout", "MathTools", "--policy", "scriptd"]) == 1
+    assert "there is no policy 'scriptd'. Did you mean 'scripted'?" in capsys.readouterr().err

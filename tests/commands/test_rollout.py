@@ -80,3 +80,12 @@ def test_no_server_is_one_clear_line(capsys: pytest.CaptureFixture[str]) -> None
     err = capsys.readouterr().err
     assert "http://127.0.0.1:9" in err
     assert "Traceback" not in err
+
+
+def test_a_folder_that_cannot_be_written_is_said_before_playing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr("agentic_gym.commands.rollout.rollout", lambda *_, **__: pytest.fail("it played"))
+    assert main(["rollout", "MathTools", "--out", str(tmp_path / "file" / "e.jsonl")]) == 1
+    assert "file" in capsys.readouterr().err

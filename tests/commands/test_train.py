@@ -33,11 +33,12 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[TrainConfig]:
 def test_a_file_and_flags(launched: list[TrainConfig], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "run.yaml"
     path.write_text(FILE)
-    flags = ["--optimizer.lr", "2e-6", "--algorithm.parameters.beta", "0.25", "--output", "runs/mine"]
+    flags = ["--optimizer.lr", "2e-6", "--algorithm.with", "beta=0.25", "--output", "runs/mine"]
     assert main(["train", str(path), *flags]) == 0
     (config,) = launched
     assert (config.model, config.optimizer.lr, config.optimizer.betas) == ("some/model", 2e-6, (0.9, 0.95))
-    assert config.algorithm.parameters == {"beta": 0.25, "group_size": 8}
+    assert config.algorithm.settings == ("beta=0.25",)
+    assert config.algorithm.parameters["group_size"] == 8
     assert (config.env.kwargs, config.env.tool_budget) == ({"levels": 3, "cache": True}, 2)
     assert config.output == Path("runs/mine")
     assert "trained: checkpoint" in capsys.readouterr().err

@@ -94,3 +94,18 @@ def test_a_model_cannot_drive_the_terminal(text: str) -> None:
     console.file.close()
     assert not set(printable(text)) & {chr(i) for i in [*range(9), *range(11, 32), *range(127, 160)]}
     assert "\x1b" not in console.export_text(styles=False)
+
+
+def test_hostile_fields_of_a_foreign_file_are_harmless(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bad = "\x1b]0;owned\x07[red]"
+    step = Step(bad, bad, 0.0, bad, ToolEvent(bad, bad, bad))  # type: ignore[arg-type]
+    append_episodes(tmp_path / "e.jsonl", [Episode(bad, bad, bad, bad, outcome=bad, error=bad, steps=[step])])
+    assert main(["view", str(tmp_path / "e.jsonl"), "--instructions"]) == 0
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert "\x07" not in out
+
+
+def test_a_limit_below_one_is_refused(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["view", file, "--limit", "-1"]) == 1
+    assert "--limit must be at least 1, got -1" in capsys.readouterr().err

@@ -67,6 +67,13 @@ def test_a_failure_shows_output_and_error(tool: PythonTool) -> None:
     assert result.text.endswith("ZeroDivisionError: division by zero")
 
 
+@pytest.mark.parametrize("code", ["def f(:", "x = 1\n  y = 2", "return 1", "f(", "'"])
+def test_code_that_does_not_compile_shows_only_itself(tool: PythonTool, code: str) -> None:
+    text = tool.run(code).text
+    assert "Error: " in text.splitlines()[-1]
+    assert set(re.findall(r'File "(.*?)"', text)) == {"<cell>"}
+
+
 def test_timeout_is_told(tool: PythonTool) -> None:
     result = tool.run("print('start')\nwhile True: pass", timeout=0.3)
     assert (result.status, result.text) == ("raised", "start\n[stopped: ran longer than 0.3 seconds]")

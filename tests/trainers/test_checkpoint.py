@@ -11,7 +11,7 @@ from agentic_gym.trainers.checkpoint import CheckpointError, Checkpoints
 
 
 def save(checkpoints, policy, step, **state):
-    return checkpoints.save(step, policy.model, policy.tokenizer, {"moment": torch.full((3,), float(step))}, state)
+    return checkpoints.save(step, policy, {"moment": torch.full((3,), float(step))}, state)
 
 
 def names(folder):

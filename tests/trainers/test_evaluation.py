@@ -6,6 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from agentic_gym.episodes import Episode
 from agentic_gym.policies.base import Sampling
 from agentic_gym.trainers.evaluation import by_level, evaluate, summarise
 from agentic_gym.trainers.rollout import EnvPool
@@ -35,6 +36,15 @@ def test_levels_are_in_order():
     assert list(table)[:2] == [2, 10]
     assert set(table) == {2, 10, "hard", None}
     assert table[2].episodes == 2
+
+
+def test_a_failed_reset_stands_in_no_level():
+    broken = Episode("t", "", "")
+    broken.mask("reset failed")
+    played = Episode("t", "", "", level=0)
+    assert list(by_level([played, broken])) == [0]
+    assert by_level([broken]) == {}
+    assert summarise([played, broken]).masked == 1
 
 
 def test_evaluation_is_repeatable_and_changes_nothing(policy, make_env, tasks):

@@ -120,7 +120,7 @@ def test_a_loss_that_is_not_finite_stops_before_the_step(policy, make_env, tasks
     run_training(policy, make_env, tasks, config(tmp_path, iterations=2))
     intact = Checkpoints(tmp_path / "checkpoints").latest()
     files = {p.name: p.read_bytes() for p in intact.iterdir()}
-    settings = config(tmp_path, iterations=4, algorithm=AlgorithmConfig("triage"))
+    settings = config(tmp_path, iterations=4)
     ids = [task.id for task in tasks]
     with EnvPool(make_env) as pool, Run(settings) as run:
         restore = run.restore
@@ -177,3 +177,28 @@ def test_every_task_is_drawn_once_an_epoch():
     assert all(sorted(drawn[k : k + 10]) == sorted(tasks) for k in (0, 10, 20))
     assert drawn[:10] != drawn[10:20]
     assert choose_tasks(tasks, 3, 2, seed=1) == drawn[6:9]
+
+
+def test_a_run_is_not_continued_under_other_settings(policy, make_env, tasks, tmp_path):
+    run_training(policy, make_env, tasks, config(tmp_path, iterations=2))
+    before = (tmp_path / "config.json").read_text()
+    other = config(tmp_path, iterations=4, optimizer=OptimizerConfig(lr=1e-5, mini_batches=2, tokens_per_micro_batch=400))
+    with pytest.raises(ValueError, match=r"begun with other settings \(optimizer\.lr 0\.001 -> 1e-05\)"):
+        run_training(policy, make_env, tasks, other)
+    assert (tmp_path / "config.json").read_text() == before
+    run_training(policy, make_env, tasks, config(tmp_path, iterations=3, checkpoint_every=1))
+
+
+def test_prompts_longer_than_the_window_stop_the_run(policy, make_env, tasks, tmp_path):
+    policy.max_length = 5
+    with pytest.raises(TrainingError, match="no prompt fits into the policy's window of 5 tokens"):
+        run_training(policy, make_env, tasks, config(tmp_path))
+
+
+def test_a_checkpoint_remembers_how_the_model_was_prompted(policy, make_env, tasks, tmp_path):
+    from agentic_gym.policies.transformers import TransformersPolicy
+
+    run = run_training(policy, make_env, tasks, config(tmp_path, iterations=1))
+    loaded = TransformersPolicy.from_pretrained(run.checkpoints.latest(), dtype="float32", device="cpu")
+    assert loaded.format.describe() == policy.format.describe()
+    assert loaded.format.prompt_ids("", "12+34=?") == policy.format.prompt_ids("", "12+34=?")

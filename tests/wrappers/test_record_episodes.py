@@ -106,3 +106,16 @@ def test_the_spec_rebuilds_the_wrapper(tmp_path: Path) -> None:
     again = gym.make(env.spec)
     assert isinstance(again, RecordEpisodes)
     assert again.path == env.path
+
+
+@pytest.mark.parametrize("cut", [1, 2, 20, 60])
+def test_a_file_whose_writer_was_killed_is_read_and_continued(tmp_path: Path, cut: int) -> None:
+    path = tmp_path / "e.jsonl"
+    append_episodes(path, [Episode("one", "", "")])
+    append_episodes(path, [Episode("two", "", "caf\u00e9 \u5317\u4eac" * 20)])
+    data = path.read_bytes()
+    path.write_bytes(data[:-cut])
+    assert [e.task_id for e in RecordEpisodes.load(path)] == ["one", "two"][: 2 if cut == 1 else 1]
+    append_episodes(path, [Episode("three", "", "")])
+    assert [e.task_id for e in RecordEpisodes.load(path)][-1] == "three"
+    assert len(RecordEpisodes.load(path)) == (3 if cut == 1 else 2)

@@ -29,7 +29,9 @@ def run(source: str | bytes, filename: str, namespace: dict[str, Any], *, echo: 
     try:
         text = source if isinstance(source, str) else source.decode("utf-8", "replace")
         linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
-        tree = ast.parse(source, filename)
+        # Not ast.parse: its frame, with the interpreter's path, would stand in the traceback of a SyntaxError.
+        tree = compile(source, filename, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+        assert isinstance(tree, ast.Module)
         last = tree.body[-1] if echo and tree.body else None
         if isinstance(last, ast.Expr):
             tree.body.pop()
