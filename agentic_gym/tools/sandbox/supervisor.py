@@ -145,6 +145,7 @@ class Supervisor:
 
     def _lose(self, gone: Slot, reason: str) -> None:
         """A slot has died (out of memory, say), or could not be set up."""
+        self._reap()
         self.slots.remove(gone)
         for descriptor in (gone.link.fileno(), gone.listener):
             if descriptor is not None:
@@ -161,6 +162,16 @@ class Supervisor:
         elif not self.slots:
             while self.waiting:  # none can be set up: waiting longer would not help
                 self._answer(self.waiting.popleft(), {"failed": reason})
+
+    def _reap(self) -> None:
+        """Bury the children of lost slots, which come to us, their next of kin.
+
+        The template and the janitors are waited for elsewhere.
+        """
+        own = {self.prepared.template, *self.janitors}
+        with contextlib.suppress(ChildProcessError):
+            while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) and ended.si_pid not in own:
+                os.waitpid(ended.si_pid, 0)
 
     # -- calls ------------------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -115,3 +116,30 @@ def test_hostile_runs_leave_no_process_and_no_memory(sandbox: Sandbox) -> None:
     for code in ("while True: pass", "print('A' * 10**7)", "import os\nos._exit(70)", "import os\nos.fork()") * 10:
         assert sandbox.execute(code, 0.1).status != "sandbox_error"
     assert len(_descendants(os.getpid())) <= before + 2
+
+
+def _status(pid: int) -> list[str]:
+    """State and parent of a process; empty when it is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[:2]
+    except OSError:
+        return []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+@pytest.mark.parametrize("level", ["namespaces", "landlock"])
+def test_children_of_killed_slots_are_buried(level: str) -> None:
+    if reason := features().obstacle(level):
+        pytest.skip(reason)
+    with Sandbox(1, preload=(), warmup="", isolation=level) as sandbox:
+        for _ in range(5):
+            assert sandbox.execute("1").status == "ok"  # a slot is there
+            call = threading.Thread(target=sandbox.execute, args=("import time; time.sleep(20)", 20))
+            call.start()
+            time.sleep(0.5)
+            slot = int(_status(max(_descendants(os.getpid())))[1])  # the parent of the youngest, which runs the call
+            os.kill(slot, signal.SIGKILL)
+            call.join()
+        assert sandbox.execute("print(2)").stdout == "2\n"
+        dead = [pid for pid in _descendants(os.getpid()) if _status(pid)[:1] == ["Z"]]
+        assert len(dead) <= 1  # the last one is buried when the next slot is lost
