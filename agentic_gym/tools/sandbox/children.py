@@ -52,16 +52,17 @@ class Processes:
             os.close(folder)
         return total
 
-    def cpu(self, pid: int) -> float:
-        """CPU seconds of one of our children; 0 where that cannot be told."""
+    def usage(self, pid: int) -> tuple[float, int]:
+        """CPU seconds and peak memory (kB) of one of our children that is alive; 0 for what cannot be told."""
         if self.proc is None:
-            return 0.0
+            return 0.0, 0
         try:
-            with open(os.open(f"{self._outer(pid)}/stat", os.O_RDONLY, dir_fd=self.proc)) as file:
+            outer = self._outer(pid)
+            with open(os.open(f"{outer}/stat", os.O_RDONLY, dir_fd=self.proc)) as file:
                 user, system = file.read().rsplit(")", 1)[1].split()[11:13]
-            return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+            return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK"), int(self._field(f"{outer}/status", "VmHWM:"))
         except (OSError, LookupError, ValueError):
-            return 0.0
+            return 0.0, 0
 
     def _outer(self, pid: int) -> str:
         """The id of a child in the process namespace that this /proc shows."""

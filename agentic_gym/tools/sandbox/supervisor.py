@@ -29,7 +29,7 @@ _POLL_SECONDS = 0.02
 """How often a run that lasts is looked at for limits that the kernel does not hold."""
 _EMPTY_BUDGET = 300
 """Files and directories that are removed between two calls; more are removed in the background."""
-_DYING_SECONDS = 0.05
+_DYING_SECONDS = 0.02
 """How long a killed child may take to be gone before its call is answered all the same."""
 _FOREVER = float("inf")
 
@@ -49,6 +49,8 @@ class Call:
     """Why the supervisor killed it, if it did."""
     killed: float = _FOREVER
     """When it did."""
+    usage: tuple[float, int] = (0.0, 0)
+    """CPU seconds and peak memory (kB) just before."""
 
 
 @dataclass
@@ -237,6 +239,7 @@ class Supervisor:
     def _kill(self, busy: Slot, reason: str) -> None:
         if busy.call is not None and busy.call.reason is None:
             busy.call.reason = reason
+            busy.call.usage = self.prepared.processes.usage(busy.pid)
             busy.call.killed = time.monotonic()
             busy.call.deadline = busy.call.looked_at = _FOREVER
         with contextlib.suppress(ProcessLookupError):
@@ -291,11 +294,11 @@ class Supervisor:
     def _answer_early(self, busy: Slot, call: Call) -> None:
         """Answer for a child that is dead but not yet gone: freeing its memory can take a crowded machine long."""
         busy.call, busy.dying = None, True
-        wall = call.killed - call.started
+        wall, (cpu, peak) = call.killed - call.started, call.usage
         self._answer(
             call,
             {"reason": call.reason, "memory": False, "returncode": None, "signal": int(signal.SIGKILL), "wall": wall,
-             "cpu": self.prepared.processes.cpu(busy.pid), "maxrss_kb": 0},
+             "cpu": cpu, "maxrss_kb": peak},
         )  # fmt: skip
 
     def _answer(self, call: Call, answer: dict[str, Any]) -> None:

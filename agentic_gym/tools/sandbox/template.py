@@ -26,6 +26,9 @@ def serve(link: socket.socket, hardening: slot.Hardening, config: dict[str, Any]
             kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
             if os.getppid() != supervisor:
                 os._exit(0)
+        # A session, and so a scheduling group, of our own: what runs below us then takes no turns from the supervisor,
+        # which kills it in time however busy the machine is.
+        os.setsid()
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps slots; the supervisor sees their links end
         _import(config["preload"], config["warmup"], config["extra_path"])
         readable = _readable(config["readable"])

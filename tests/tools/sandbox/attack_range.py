@@ -20,8 +20,10 @@ from pathlib import Path
 from agentic_gym.tools.sandbox import Result, Sandbox
 
 _MAX_GROWTH_KB = 65536
-_LATE_SECONDS = 0.5
-"""More than the 0.2 s that a run may be late on a machine where others do not starve us."""
+_LATE_SECONDS = 0.2
+"""How much longer than its time-out a run may last."""
+_ANSWER_SECONDS = 0.5
+"""How much later the answer may be there, counted from the call: it may have waited for the attack before it to die."""
 
 
 class AttackRange:
@@ -100,7 +102,7 @@ class AttackRange:
                 wrong.append(f"reached its goal: {shown[0][:200]}")
         if result.status == "sandbox_error":
             wrong.append(f"blames the sandbox: {result.detail}")
-        if result.wall > timeout + _LATE_SECONDS or late > _LATE_SECONDS:
+        if result.wall > timeout + _LATE_SECONDS or late > _ANSWER_SECONDS:
             wrong.append(f"ran {result.wall:.2f} s of {timeout} s, answered {late:.2f} s late")
         if self.sandbox._supervisor is not self.supervisor:
             wrong.append("ended the supervisor")
