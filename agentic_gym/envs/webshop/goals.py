@@ -11,6 +11,8 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import reduce
+from operator import add
 from typing import Any
 
 from agentic_gym.envs.webshop.products import CatalogueError, Product
@@ -88,10 +90,12 @@ def synthetic_goals(products: Iterable[Product], prices: Mapping[str, float], rn
             text = product.instruction + (f" with {options_text}" if options_text else "") + cap_text
             goals.append(_goal(product, text, product.instruction_attributes, cap, wanted))
     counts = Counter(attribute for goal in goals for attribute in goal.attributes)
-    return [
-        replace(goal, weight=sum(1 / counts[attribute] for attribute in goal.attributes) / len(goal.attributes))
-        for goal in goals
-    ]
+    return [replace(goal, weight=_weight(goal.attributes, counts)) for goal in goals]
+
+
+def _weight(attributes: Sequence[str], counts: Mapping[str, int]) -> float:
+    # Not sum(): from Python 3.12 on it compensates for rounding, and the weights would depend on the interpreter.
+    return reduce(add, (1 / counts[attribute] for attribute in attributes)) / len(attributes)
 
 
 def human_goals(

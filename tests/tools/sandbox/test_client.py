@@ -325,6 +325,7 @@ def test_a_dead_supervisor_is_replaced_and_the_call_repeated() -> None:
         assert sandbox._supervisor is not None
         first = sandbox._supervisor
         os.kill(first.process.pid, signal.SIGKILL)
+        first.process.wait()
         assert sandbox.execute("print('again')").stdout == "again\n"
         assert sandbox._supervisor is not first
 

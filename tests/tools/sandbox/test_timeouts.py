@@ -40,7 +40,7 @@ def test_a_busy_machine_does_not_delay_a_timeout(sandbox: Sandbox, busy: None, c
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_killed_run_tells_what_it_used(sandbox: Sandbox) -> None:
     for _ in range(3):  # whether its memory is given back at once or later, when the answer has been sent
-        result = sandbox.execute(BIG, 0.5)
+        result = sandbox.execute(BIG, 2)
         assert result.status == "timeout"
         assert result.maxrss_kb > 300 * 1024
-        assert 0.1 < result.cpu < 1
+        assert 0.1 < result.cpu < 3
