@@ -28,8 +28,9 @@ _SETUP_FAILED = 70
 class Birth:
     """What a slot has ready for its children, so that they need not make it."""
 
+    limits: limits.Limits
     rlimits: dict[int, tuple[int, int]]
-    """The limits that are set, to be read back."""
+    """Those of the limits that are set already, to be read back."""
     seal: seccomp.Filter | None
     """The filter that closes the last doors; None for no filtering."""
     parent: int | None
@@ -38,11 +39,13 @@ class Birth:
     """Of a fresh `__main__`."""
 
 
-def prepare(rlimits: dict[int, tuple[int, int]], seal: seccomp.Filter | None, parent: int | None) -> Birth:
+def prepare(
+    wanted: limits.Limits, rlimits: dict[int, tuple[int, int]], seal: seccomp.Filter | None, parent: int | None
+) -> Birth:
     """Make ready what every child needs and none changes before it is alone."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     _open_streams()
-    return Birth(rlimits, seal, parent, runner.fresh_main())
+    return Birth(wanted, rlimits, seal, parent, runner.fresh_main())
 
 
 def live(channel: socket.socket, birth: Birth) -> NoReturn:
@@ -57,9 +60,9 @@ def live(channel: socket.socket, birth: Birth) -> NoReturn:
             if received is None:
                 os._exit(0)
             work, descriptors = received
-            cpu = limits.cpu_rlimit(work.cpu)
-            limits.apply(cpu)
-            limits.verify(birth.rlimits | cpu)
+            last = limits.last_rlimits(birth.limits, work.cpu)
+            limits.apply(last)
+            limits.verify(birth.rlimits | last)
             if birth.seal is not None:
                 birth.seal.set(os.getpid())
                 birth.seal.install()

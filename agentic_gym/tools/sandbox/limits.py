@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import resource
 import sys
@@ -50,11 +51,10 @@ class LimitError(RuntimeError):
 
 
 def fixed_rlimits(limits: Limits, baseline_bytes: int) -> dict[int, tuple[int, int]]:
-    """The (soft, hard) pair of every rlimit that is the same for all runs."""
+    """The (soft, hard) pair of every rlimit that a slot and its children share."""
     address_space = baseline_bytes + limits.memory_mb * 2**20
     values = {
         resource.RLIMIT_FSIZE: limits.file_mb * 2**20,
-        resource.RLIMIT_NOFILE: limits.open_files,
         resource.RLIMIT_CORE: 0,
     }
     if sys.platform == "linux":
@@ -67,10 +67,26 @@ def fixed_rlimits(limits: Limits, baseline_bytes: int) -> dict[int, tuple[int, i
     return {which: (value, value) for which, value in values.items()}
 
 
-def cpu_rlimit(seconds: float) -> dict[int, tuple[int, int]]:
-    """RLIMIT_CPU, in whole seconds; soft equals hard, so that the kernel kills and no handler runs."""
-    whole = max(1, math.ceil(seconds))
-    return {resource.RLIMIT_CPU: (whole, whole)}
+def last_rlimits(limits: Limits, cpu: float) -> dict[int, tuple[int, int]]:
+    """The pairs that only a child gets: descriptors, which its slot has to pass on, and CPU time in whole seconds.
+
+    Soft equals hard, so that the kernel kills and no handler runs.
+    """
+    whole = max(1, math.ceil(cpu))
+    return {
+        resource.RLIMIT_NOFILE: (limits.open_files, limits.open_files),
+        resource.RLIMIT_CPU: (whole, whole),
+    }
+
+
+def raise_open_files() -> None:
+    """Allow this process as many descriptors as it may allow itself.
+
+    The kernel refuses to pass one on when the user has more under way, in all programs, than the sender may have open.
+    """
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    with contextlib.suppress(OSError, ValueError):  # macOS says "unlimited" and takes less
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def apply(rlimits: dict[int, tuple[int, int]]) -> None:

@@ -24,7 +24,7 @@ from agentic_gym.tools.sandbox import (
     template,
 )
 from agentic_gym.tools.sandbox.levels import Features
-from agentic_gym.tools.sandbox.limits import Limits
+from agentic_gym.tools.sandbox.limits import Limits, raise_open_files
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,7 @@ def prepare(limits: Limits, config: dict[str, Any]) -> Prepared:
     """
     with contextlib.suppress(OSError):  # when memory runs out, we go before the trainer does
         Path("/proc/self/oom_score_adj").write_text("1000")
+    raise_open_files()
     features = probe.features()
     level = levels.choose(features, config["isolation"], config["min_level"])
     features = replace(features, level=level)

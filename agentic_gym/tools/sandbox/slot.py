@@ -58,7 +58,7 @@ def serve(link: socket.socket, place: Place, hardening: Hardening, template: int
         rlimits = _harden(link, place, hardening)
         seal = None if hardening.filter is None else seccomp.seal_filter()
         parent = os.getpid() if place.root is None else None
-        birth = child.prepare(rlimits, seal, parent)
+        birth = child.prepare(hardening.limits, rlimits, seal, parent)
         while True:
             ours, theirs = protocol.pair()
             pid = kernel.fork()

@@ -3,6 +3,7 @@ import json
 import os
 import pickle
 import signal
+import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -328,6 +329,17 @@ def test_a_dead_supervisor_is_replaced_and_the_call_repeated() -> None:
         first.process.wait()
         assert sandbox.execute("print('again')").stdout == "again\n"
         assert sandbox._supervisor is not first
+
+
+def test_descriptors_under_way_elsewhere_disturb_nobody() -> None:
+    """The kernel counts a user's descriptors that are being passed, and measures them by what the sender may open."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs, Sandbox(1, preload=(), warmup="", limits=Limits(open_files=32)) as sandbox:
+        for _ in range(4):
+            socket.send_fds(ours, [b"x"], [ours.fileno()] * 50)
+        for _ in range(3):
+            result = sandbox.execute("import resource\nprint(resource.getrlimit(resource.RLIMIT_NOFILE))")
+            assert result.stdout == "(32, 32)\n", result
 
 
 def test_a_supervisor_that_dies_in_every_call_is_the_infrastructures_fault() -> None:
