@@ -106,18 +106,23 @@ def _writer(descriptor: int) -> io.TextIOWrapper:
 def _connect(descriptors: list[int]) -> int:
     """Put the received descriptors in their places; returns the one that brings code."""
     source, *streams = descriptors
-    for target, descriptor in zip((1, 2, 0), streams):
+    if len(streams) < 3:  # not the one inherited: flags and locks set on it would be there in all later calls
+        streams.append(os.open(os.devnull, os.O_RDONLY))
+    for target, descriptor in zip((1, 2, 0), streams, strict=True):
         os.dup2(descriptor, target)
         os.close(descriptor)
     return source
 
 
 def _single(source: int, namespace: dict[str, Any], seed: int | None, work: protocol.Work) -> int:
-    with open(source, "rb", 0) as file:
-        code = file.readall()
-    if b"random" in code:  # seeding is a good part of a short call, and nothing else draws from these generators
+    try:
+        with open(source, "rb", 0) as file:
+            code = file.readall()
+        text = code if work.binary else code.decode("utf-8", "surrogatepass")
+    except MemoryError:
+        return runner.OUT_OF_MEMORY
+    if b"rand" in code:  # seeding is a good part of a short call, and nothing else draws from these generators
         _seed(seed)
-    text = code if work.binary else code.decode("utf-8", "surrogatepass")
     return _finish(runner.run(text, "<cell>", namespace, echo=work.echo))
 
 

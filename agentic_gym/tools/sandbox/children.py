@@ -10,6 +10,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import select
 import stat
 import struct
 import sys
@@ -18,6 +19,8 @@ _RECEIVE, _ANSWER = 0xC0502100, 0xC0182101
 _RECORD_SIZE, _ID = 80, struct.Struct("=Q")
 _REPLY = struct.Struct("=QqiI")
 _CONTINUE = 1
+_MAX_MAPS = 2**20
+"""Bytes of a list of mappings that are read: about ten thousand lines, of which a large program has a few hundred."""
 
 
 class Processes:
@@ -35,22 +38,52 @@ class Processes:
         except (OSError, LookupError):
             return 1
 
-    def unlinked_bytes(self, pid: int) -> int:
-        """Size of the files that a child has deleted and still holds open; 0 where that cannot be told."""
-        total = 0
+    def unlinked_bytes(self, pid: int, scratch: str, max_file: int) -> float:
+        """Size of the files that a child has deleted and still holds, open or mapped; 0 where that cannot be told.
+
+        A file that is only mapped does not show its size: it counts as `max_file` bytes, if it was in `scratch`.
+        """
+        marker = os.fsencode("/".join(["", *scratch.split("/")[-2:], ""]))  # whatever links lead to the directory
         try:
-            folder = os.open(f"{self._outer(pid)}/fd", os.O_RDONLY | os.O_DIRECTORY, dir_fd=self.proc)
+            tasks = self._list(f"{self._outer(pid)}/task")
         except (OSError, LookupError):
             return 0
+        for task in tasks:  # all share what they hold, but a thread that has ended, the main one too, shows nothing
+            with contextlib.suppress(OSError):
+                if maps := self._maps(f"{task}/maps"):
+                    if len(maps) > _MAX_MAPS:
+                        return float("inf")
+                    held = self._unlinked(f"{task}/fd")
+                    lines = (line for line in maps.splitlines() if line.endswith(b" (deleted)") and marker in line)
+                    mapped = {int(line.split(maxsplit=5)[4]) for line in lines}
+                    return sum(held.values()) + max_file * len(mapped - held.keys())
+        return 0
+
+    def _list(self, name: str) -> list[str]:
+        """The entries of a directory below /proc, each with the directory's name before it."""
+        folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY, dir_fd=self.proc)
         try:
-            for name in os.listdir(folder):
-                with contextlib.suppress(OSError):
-                    status = os.stat(name, dir_fd=folder)
-                    if stat.S_ISREG(status.st_mode) and status.st_nlink == 0:
-                        total += status.st_blocks * 512
+            return [f"{name}/{entry}" for entry in os.listdir(folder)]
         finally:
             os.close(folder)
-        return total
+
+    def _unlinked(self, name: str) -> dict[int, int]:
+        """Of the deleted files among the descriptors in this directory: inode to bytes."""
+        sizes = {}
+        for entry in self._list(name):
+            with contextlib.suppress(OSError):
+                status = os.stat(entry, dir_fd=self.proc)
+                if stat.S_ISREG(status.st_mode) and status.st_nlink == 0:
+                    sizes[status.st_ino] = status.st_blocks * 512
+        return sizes
+
+    def _maps(self, name: str) -> bytes:
+        """The list of mappings, or enough of it to see that it is too long."""
+        with open(os.open(name, os.O_RDONLY, dir_fd=self.proc), "rb", 0) as file:
+            parts: list[bytes] = []
+            while sum(map(len, parts)) <= _MAX_MAPS and (part := file.read(65536)):
+                parts.append(part)
+        return b"".join(parts)
 
     def usage(self, pid: int) -> tuple[float, int]:
         """CPU seconds and peak memory (kB) of one of our children that is alive; 0 for what cannot be told."""
@@ -58,8 +91,8 @@ class Processes:
             return 0.0, 0
         try:
             outer = self._outer(pid)
-            with open(os.open(f"{outer}/stat", os.O_RDONLY, dir_fd=self.proc)) as file:
-                user, system = file.read().rsplit(")", 1)[1].split()[11:13]
+            with open(os.open(f"{outer}/stat", os.O_RDONLY, dir_fd=self.proc), "rb") as file:
+                user, system = file.read().rsplit(b")", 1)[1].split()[11:13]
             return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK"), int(self._field(f"{outer}/status", "VmHWM:"))
         except (OSError, LookupError, ValueError):
             return 0.0, 0
@@ -73,7 +106,8 @@ class Processes:
             os.close(handle)
 
     def _field(self, name: str, label: str) -> str:
-        with open(os.open(name, os.O_RDONLY, dir_fd=self.proc)) as file:
+        # A process names itself, in any bytes it likes.
+        with open(os.open(name, os.O_RDONLY, dir_fd=self.proc), errors="replace") as file:
             for line in file:
                 if line.startswith(label):
                     return line.split()[1]
@@ -83,6 +117,10 @@ class Processes:
 def answer(listener: int, allowed: bool) -> None:
     """Answer the request that waits on `listener`: go on, or EAGAIN as at the kernel's own limit."""
     record = bytearray(_RECORD_SIZE)
+    poller = select.poll()
+    poller.register(listener, select.POLLIN)
+    if not any(events & select.POLLIN for _, events in poller.poll(0)):
+        return  # its last process has ended: on kernels before 6.6 receiving would block for ever
     try:
         fcntl.ioctl(listener, _RECEIVE, record)
         (request,) = _ID.unpack_from(record)

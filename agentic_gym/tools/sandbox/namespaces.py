@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import struct
 import tempfile
 from collections.abc import Iterable
@@ -37,6 +38,7 @@ def enter() -> int:
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
     Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
+    socket.sethostname("sandbox")
     inner = os.fork()
     if inner == 0:
         kernel.prctl(kernel.PR_SET_PDEATHSIG, 9)
@@ -87,6 +89,7 @@ def make_slot(index: int, size_mb: int, files: int) -> str:
 def drop_slot(slot: str) -> None:
     """Take a slot away with all that is in its scratch directory, however much that is."""
     kernel.call("umount2", slot.encode(), _DETACH)
+    os.rmdir(slot)
 
 
 def _tmpfs(path: str, options: str) -> None:

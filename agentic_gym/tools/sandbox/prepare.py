@@ -75,7 +75,7 @@ def _hardening(limits: Limits, features: Features) -> slot.Hardening:
     filters: tuple[seccomp.Filter | None, seccomp.Filter | None] = None, None
     if features.level != "process":
         private = features.level == "namespaces"
-        run_filter = seccomp.run_filter(metadata=private, truncate=private or features.landlock_abi >= 3)
+        run_filter = seccomp.run_filter(private=private, truncate=private or features.landlock_abi >= 3)
         filters = run_filter, None if features.notify else seccomp.thread_filter()
     confine = features.level in ("landlock", "namespaces") and not features.landlock
     return slot.Hardening(limits, 0, (), confine, *filters)

@@ -53,7 +53,7 @@ def attempt(action: Callable[[], None]) -> str:
 
 def _try_seccomp() -> None:
     kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
-    seccomp.run_filter(metadata=False, truncate=False).install()
+    seccomp.run_filter(private=False, truncate=False).install()
     seccomp.seal_filter().install()
     try:
         if os.fork() == 0:

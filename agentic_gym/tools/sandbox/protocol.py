@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import socket
@@ -41,6 +42,8 @@ class Work(NamedTuple):
 
 _WORK = struct.Struct("=d????Q")
 _WORK_DESCRIPTORS = 4
+_EVERY_SEAL = 0xF
+"""No more seals, no shrinking, no growing, no writing."""
 
 
 def pair() -> tuple[socket.socket, socket.socket]:
@@ -81,14 +84,16 @@ def receive_work(channel: socket.socket) -> tuple[Work, list[int]] | None:
 
 
 def anonymous_file(data: bytes) -> int:
-    """A descriptor of a nameless file with this content, read from the start."""
-    if hasattr(os, "memfd_create"):
-        handle = os.memfd_create("agentic-gym", os.MFD_CLOEXEC)
+    """A descriptor of a nameless file with this content, read from the start; nobody can change or grow it."""
+    if sealed := hasattr(os, "memfd_create"):
+        handle = os.memfd_create("agentic-gym", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     else:
         with tempfile.TemporaryFile() as file:
             handle = os.dup(file.fileno())
     view = memoryview(data)
     while view:
         view = view[os.write(handle, view) :]
+    if sealed:  # its memory is counted nowhere, so the code must not be able to fill it
+        fcntl.fcntl(handle, fcntl.F_ADD_SEALS, _EVERY_SEAL)
     os.lseek(handle, 0, os.SEEK_SET)
     return handle

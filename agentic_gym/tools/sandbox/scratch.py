@@ -53,6 +53,16 @@ def empty(path: str, budget: float = float("inf")) -> None:
         os.close(top)
 
 
+def mark(path: str) -> None:
+    """Set the date of an empty directory so that `untouched` tells whether anything has been in it since."""
+    os.utime(path, (0, 0))
+
+
+def untouched(path: str) -> bool:
+    """Whether nothing has been made in the directory since `mark`, at levels where code cannot set dates."""
+    return os.stat(path).st_mtime == 0
+
+
 def remove(path: str) -> None:
     """Remove `path` and everything below it; nothing happens where it does not exist."""
     with contextlib.suppress(FileNotFoundError):
@@ -89,7 +99,10 @@ def over_limit(path: str, max_bytes: int, max_entries: int) -> bool:
             with os.scandir(directory) as iterator:
                 for entry in iterator:
                     entries += 1
-                    status = entry.stat(follow_symlinks=False)
+                    try:
+                        status = entry.stat(follow_symlinks=False)
+                    except FileNotFoundError:  # only this one: more may come after it
+                        continue
                     used += status.st_blocks * 512
                     if used > max_bytes or entries > max_entries or depth > _MAX_DEPTH:
                         return True

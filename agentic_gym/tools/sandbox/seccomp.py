@@ -13,6 +13,9 @@ What the policy leaves out, and why it matters:
 - setpriority, sched_setaffinity, prlimit (would reach other processes of the same user);
 - chmod, utime, chown, setxattr (Landlock does not guard them), ioctl beyond terminal queries;
 - memfd_create, shmget, mq_open, add_key: memory outside every limit, or outliving the process;
+- setsockopt: buffers of sockets, which no limit counts, could be made as large as the machine allows;
+- fallocate and O_TMPFILE, but under a private root: the first takes a whole disk in one call, the second makes files
+  that leave no trace in any directory;
 - sendmsg, threads with descriptors of their own: would hide open, deleted files from the count of disk space;
 - O_TRUNC on a read-only open (truncates without the write right, on kernels before Landlock ABI 3).
 """
@@ -36,6 +39,7 @@ _NOTIFY = 0x7FC00000
 _ERRNO = 0x00050000
 _EPERM = _ERRNO | errno.EPERM
 _ENOSYS = _ERRNO | errno.ENOSYS
+_EOPNOTSUPP = _ERRNO | errno.EOPNOTSUPP
 
 _AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _SET_MODE_FILTER = 1
@@ -52,7 +56,7 @@ _AF_UNIX, _SOCK_STREAM = 1, 1
 _SOCK_CONNECTED_MASK = 0xB
 """Of a socket type, leaves SOCK_STREAM for SOCK_STREAM and SOCK_SEQPACKET, and for no other."""
 _OPEN_CONSTANT = 0x5EA1F111  # stands for the process id until it is known
-_READ_ONLY_TRUNCATE, _OPEN_MASK = 0o1000, 0o1003
+_READ_ONLY_TRUNCATE, _OPEN_MASK, _TMPFILE = 0o1000, 0o1003, 0o20000000
 
 Instruction = tuple[int, int, int, int]
 
@@ -77,13 +81,14 @@ class Filter:
         return kernel.syscall(kernel.SYS_SECCOMP, _SET_MODE_FILTER, flags, self._header)
 
 
-def run_filter(*, metadata: bool, truncate: bool) -> Filter:
-    """The first filter. `metadata` opens chmod and utime, `truncate` truncation by path."""
+def run_filter(*, private: bool, truncate: bool) -> Filter:
+    """The first filter. `truncate` opens truncation by path; `private` what needs a root and a disk of one's own."""
     actions: dict[int, str] = dict.fromkeys(table.ALWAYS.values(), "allow")
     actions |= dict.fromkeys((table.LATER | table.SIGNALS | table.SENDMSG).values(), "allow")
     actions |= {number: name for name, number in table.ARGUMENTS_MATTER.items()}
     actions |= dict.fromkeys(table.ABSENT.values(), "absent")
-    if metadata:
+    actions |= dict.fromkeys(table.ALLOCATE.values(), "allow" if private else "unsupported")
+    if private:
         actions |= dict.fromkeys(table.METADATA.values(), "allow")
     if truncate:
         actions |= dict.fromkeys(table.TRUNCATE.values(), "allow")
@@ -93,8 +98,9 @@ def run_filter(*, metadata: bool, truncate: bool) -> Filter:
         if action != boundaries[-1][1]:
             boundaries.append((number, action))
     boundaries.append((table.NEWEST + 1, "absent"))
-    blocks = _argument_checks()
+    blocks = _argument_checks(tmpfile=private)
     blocks["allow"], blocks["deny"], blocks["absent"] = [_ret(_ALLOW)], [_ret(_EPERM)], [_ret(_ENOSYS)]
+    blocks["unsupported"] = [_ret(_EOPNOTSUPP)]
     body = [
         (_LOAD, 0, 0, _ARCH_AT),
         (_EQUAL, 1, 0, _AUDIT_ARCH[kernel.MACHINE]),
@@ -140,9 +146,10 @@ def seal_filter() -> Filter:
     return Filter(_encode(body), patches)
 
 
-def _argument_checks() -> dict[str, list[Instruction]]:
+def _argument_checks(*, tmpfile: bool) -> dict[str, list[Instruction]]:
     """System calls that depend on their arguments: what is loaded, what is compared, what is returned."""
-    truncating = [(_AND, 0, 0, _OPEN_MASK), (_EQUAL, 0, 1, _READ_ONLY_TRUNCATE), _ret(_EPERM), _ret(_ALLOW)]
+    nameless = [] if tmpfile else [(_ANY_BIT, 0, 1, _TMPFILE), _ret(_EOPNOTSUPP)]
+    truncating = [*nameless, (_AND, 0, 0, _OPEN_MASK), (_EQUAL, 0, 1, _READ_ONLY_TRUNCATE), _ret(_EPERM), _ret(_ALLOW)]
     return {
         "open": [_argument(1), *truncating],
         "openat": [_argument(2), *truncating],

@@ -112,6 +112,7 @@ class Supervisor:
         else:
             place = slot.Place(None, os.path.join(self.prepared.base or "", str(self.places)))
             os.mkdir(place.scratch, 0o700)
+            scratch.mark(place.scratch)
         link, theirs = protocol.pair()
         protocol.send(self.prepared.link, {"root": place.root, "scratch": place.scratch}, [theirs.fileno()])
         theirs.close()
@@ -232,7 +233,8 @@ class Supervisor:
         for busy in self.slots:
             if busy.call is call:
                 if order == protocol.INTERRUPT:
-                    os.kill(busy.pid, signal.SIGINT)
+                    with contextlib.suppress(ProcessLookupError):  # it has just ended; its slot will tell
+                        os.kill(busy.pid, signal.SIGINT)
                 else:
                     self._kill(busy, reasons.get(order, "cancelled"))
 
@@ -273,6 +275,8 @@ class Supervisor:
                 answer["failed"] = first[1:].decode("utf-8", "replace") or "the child ended before it was ready"
         try:
             scratch.empty((of.place.root or "") + of.place.scratch, _EMPTY_BUDGET)
+            if not self.private:
+                scratch.mark(of.place.scratch)
         except (scratch.TooMuch, OSError):
             self._abandon(of)
         if call is not None:
@@ -344,11 +348,12 @@ class Supervisor:
                     self._kill(busy, "disk_limit")
 
     def _disk_used_up(self, busy: Slot) -> bool:
+        path = busy.place.scratch
+        if scratch.untouched(path):
+            return False
         allowed = self.limits.scratch_mb * 2**20
-        hidden = self.prepared.processes.unlinked_bytes(busy.pid)
-        return hidden > allowed or scratch.over_limit(
-            busy.place.scratch, allowed - hidden, self.limits.scratch_files
-        )
+        hidden = self.prepared.processes.unlinked_bytes(busy.pid, path, self.limits.file_mb * 2**20)
+        return hidden > allowed or scratch.over_limit(path, allowed - int(hidden), self.limits.scratch_files)
 
     def serve(self) -> None:
         """Answer until the caller is gone."""

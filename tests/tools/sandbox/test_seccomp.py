@@ -11,7 +11,7 @@ from agentic_gym.tools.sandbox import syscall_table as table
 pytestmark = pytest.mark.skipif(not kernel.MACHINE, reason="no system-call table for this machine")
 
 ALLOW, NOTIFY, KILL = 0x7FFF0000, 0x7FC00000, 0x80000000
-DENY, ABSENT = 0x50000 | errno.EPERM, 0x50000 | errno.ENOSYS
+DENY, ABSENT, UNSUPPORTED = (0x50000 | number for number in (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP))
 ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}.get(kernel.MACHINE, 0)
 
 
@@ -44,16 +44,17 @@ def run(program: seccomp.Filter, number: int, *arguments: int, arch: int = ARCH)
 
 @pytest.fixture(scope="module")
 def strict() -> seccomp.Filter:
-    return seccomp.run_filter(metadata=False, truncate=False)
+    return seccomp.run_filter(private=False, truncate=False)
 
 
 def test_every_number_gets_the_answer_of_the_table(strict: seccomp.Filter) -> None:
     checked = set(table.ARGUMENTS_MATTER.values())
     allowed = set((table.ALWAYS | table.LATER | table.SIGNALS | table.SENDMSG).values())
-    absent = set(table.ABSENT.values())
+    absent, unsupported = set(table.ABSENT.values()), set(table.ALLOCATE.values())
     for number in range(table.NEWEST + 1):
         if number not in checked:
             expected = ALLOW if number in allowed else ABSENT if number in absent else DENY
+            expected = UNSUPPORTED if number in unsupported else expected
             assert run(strict, number) == expected, number
     for number in (table.NEWEST + 1, 10_000, 0x40000000, 0x40000039, 2**32 - 1):
         assert run(strict, number) == ABSENT
@@ -64,9 +65,13 @@ def test_another_machine_kills(strict: seccomp.Filter) -> None:
 
 
 def test_open_to_path_dependent_calls_where_something_else_guards_them(strict: seccomp.Filter) -> None:
-    open_ = seccomp.run_filter(metadata=True, truncate=True)
+    open_ = seccomp.run_filter(private=True, truncate=True)
     for number in (table.METADATA | table.TRUNCATE).values():
         assert (run(strict, number), run(open_, number)) == (DENY, ALLOW)
+    (fallocate,) = table.ALLOCATE.values()
+    assert (run(strict, fallocate), run(open_, fallocate)) == (UNSUPPORTED, ALLOW)
+    openat = table.ARGUMENTS_MATTER["openat"], -100, 0, 0o20200002
+    assert (run(strict, *openat), run(open_, *openat)) == (UNSUPPORTED, ALLOW)
 
 
 @pytest.mark.parametrize(
