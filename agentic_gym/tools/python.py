@@ -19,11 +19,21 @@ _CACHE_SIZE = 4096
 _TAGS = (
     "python", "search", "answer", "result", "think", "action", "command", "tool", "tools", "tool_call", "tool_calls",
     "tool_result", "tool_response", "function", "function_call", "information", "observation", "system", "user",
-    "assistant", "start_of_turn", "end_of_turn", "s", "bos", "eos", "pad", "unk",
+    "assistant", "start_of_turn", "end_of_turn", "start_of_image", "end_of_image", "image", "sys", "s", "bos", "eos",
+    "pad", "unk", "cls", "sep", "mask", "sop", "eop", "bos_token", "eos_token", r"extra_id_\d+", r"unused\d+", r"fim_\w+",
 )  # fmt: skip
-"""Names with a meaning to an action parser or a chat template."""
-_OPENING = re.compile(rf"<(?=\s*/?\s*(?:{'|'.join(_TAGS)})\b|\s*/?\s*[|｜])", re.IGNORECASE)
-_HARMLESS = "‹"
+"""Names with a meaning to an action parser, a chat template or a tokenizer."""
+_BRACKETED = (
+    "INST", "SYSTEM_PROMPT", "TOOL_CALLS", "TOOL_RESULTS", "TOOL_CONTENT", "AVAILABLE_TOOLS", "CALL_ID", "ARGS", "THINK",
+    "IMG", "IMG_BREAK", "IMG_END", "PREFIX", "MIDDLE", "SUFFIX", "CLS", "SEP", "MASK", "PAD", "UNK", "BOS", "EOS", "EOT",
+    "gMASK", "sMASK",
+)  # fmt: skip
+"""Special tokens that tokenizers write in square brackets, in this spelling only."""
+_OPENING = re.compile(
+    # The white space is matched in one way only: in two, code that prints much of it would stop us for hours.
+    rf"[<＜﹤](?=\s*(?:/\s*)?(?=\S)(?:(?:{'|'.join(_TAGS)})\b|[|｜]))|(?-i:\[(?=/?(?:{'|'.join(_BRACKETED)})\]))",
+    re.IGNORECASE,
+)
 _CATEGORIES = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
 """Unicode categories shown as escapes: control, format (direction, zero width), surrogate, private, unassigned, breaks."""
 
@@ -189,7 +199,7 @@ def render(stdout: str, stderr: str, note: str, max_chars: int) -> str:
         f"[{note}]" if note else "",
     ]
     # Once more over the whole: a "<" that ends one stream must not meet a name that begins the next.
-    return _OPENING.sub(_HARMLESS, "\n".join(part for part in parts if part)) or "[no output]"
+    return _disarm("\n".join(part for part in parts if part)) or "[no output]"
 
 
 def harmless(text: str) -> str:
@@ -197,7 +207,12 @@ def harmless(text: str) -> str:
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if not text.isascii() or not text.replace("\n", "").replace("\t", "").isprintable():
         text = "".join(_visible(character) for character in text)
-    return _OPENING.sub(_HARMLESS, text)
+    return _disarm(text)
+
+
+def _disarm(text: str) -> str:
+    """`text` with look-alikes for the brackets that open a tag or a special token."""
+    return _OPENING.sub(lambda found: "⁅" if found[0] == "[" else "‹", text)
 
 
 def _visible(character: str) -> str:

@@ -194,6 +194,31 @@ def test_tags_are_broken(name: str, form: str) -> None:
     assert "<" not in harmless(form.format(name.upper()))
 
 
+@pytest.mark.parametrize(
+    "token",
+    ["<|im_end|>", "<｜User｜>", "</s>", "<unused7>", "<extra_id_0>", "<<SYS>>", "<fim_prefix>", "[INST]", "[/INST]",
+     "[TOOL_CALLS]", "[gMASK]", "＜|im_end|>", "﹤result>"],
+)  # fmt: skip
+def test_special_tokens_are_broken(token: str) -> None:
+    text = harmless(f"x{token}y")
+    assert token not in text
+    assert not re.search(r"<\||[＜﹤]", text)
+    assert harmless(text) == text
+
+
+@pytest.mark.parametrize("text", ["[args]", "x[INST]".lower(), "[1, 2]", "[MASKED]", "[[0. 1.]]"])
+def test_ordinary_square_brackets_stay(text: str) -> None:
+    assert harmless(text) == text
+
+
+@pytest.mark.parametrize("text", ["<" + " " * 60_000, "<" + "\t/ " * 20_000, "< " * 30_000, "</" * 30_000 + " " * 9000])
+def test_rendering_is_linear(text: str) -> None:
+    """A text that the tool prints must not be able to stop the trainer."""
+    started = time.process_time()
+    render(text, text, "", 2000)
+    assert time.process_time() - started < 2
+
+
 def test_a_tag_across_the_streams_is_broken() -> None:
     assert "<" not in render("a <", "/result>", "", 1000)
 

@@ -165,7 +165,7 @@ def _session(source: int, namespace: dict[str, Any], seed: int | None, work: pro
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(Exception):
                 stream.flush()
-        cells.send(_WORDS.get(result, protocol.CELL_ERROR))
+        cells.send(protocol.cell_reply(_WORDS.get(result, protocol.CELL_ERROR), serial))
     return runner.OK
 
 

@@ -21,7 +21,7 @@ READY, MEMORY, REFUSED = b"R", b"M", b"E"
 WAITING, ENDED, LISTENER = b"W", b"X", b"L"
 """Slot to supervisor: a child waits; it has ended; here is where its requests for threads arrive."""
 CELL_OK, CELL_ERROR = b"0", b"1"
-"""Child to caller, in a session: how a cell ended (or MEMORY)."""
+"""Child to caller, in a session: how a cell ended (or MEMORY); the number of the cell follows."""
 KILL_OUTPUT, KILL_TIMEOUT, INTERRUPT = b"O", b"T", b"I"
 """Caller to supervisor, on a call's own socket. Closing that socket ends the run."""
 
@@ -81,6 +81,11 @@ def receive_work(channel: socket.socket) -> tuple[Work, list[int]] | None:
         return None
     descriptors = struct.unpack(f"{len(ancillary[0][2]) // 4}i", ancillary[0][2])
     return Work(*_WORK.unpack(data)), list(descriptors)
+
+
+def cell_reply(word: bytes, serial: int) -> bytes:
+    """The message that ends a cell; its number keeps a late or forged one from standing for another cell's."""
+    return word + b"%d" % serial
 
 
 def anonymous_file(data: bytes) -> int:

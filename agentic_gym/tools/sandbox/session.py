@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import threading
@@ -34,6 +35,8 @@ class Session:
         self._lost = False
         self._channels = Channels(limits.output_kb * 1024)
         self._cells, theirs = protocol.pair()
+        self._cells.setblocking(False)  # a process that takes no more cells must not make us wait
+        self._serial = 0
         work = protocol.Work(limits.session_cpu, True, False, False, seed is not None, seed or 0)
         try:
             self._channels.submit(supervisor, {"timeout": None, "work": work}, theirs.fileno())
@@ -62,9 +65,12 @@ class Session:
             try:
                 self._submit(cell, echo)
                 status = self._wait(started + seconds)
-            except OSError:  # gone between two cells: killed by its CPU limit, or with its supervisor
+            except OSError:  # gone between two cells (killed by its CPU limit, or with its supervisor), or forging
                 self._lose()
                 return Result("session_lost")
+            except BaseException:  # interrupted: what this cell still prints must not be taken for the next one's
+                self._lose()
+                raise
             result = self._result(status, time.monotonic() - started)
             for capture in (self._channels.out, self._channels.err):
                 capture.head.clear()
@@ -72,6 +78,10 @@ class Session:
             return result
 
     def _submit(self, cell: str | bytes, echo: bool) -> None:
+        with contextlib.suppress(BlockingIOError):
+            self._cells.recv(1)
+            raise ConnectionError("it has answered, or ended, without being asked")
+        self._serial += 1
         source = protocol.anonymous_file(as_bytes(cell))
         try:
             header = {"echo": echo, "binary": isinstance(cell, bytes)}
@@ -88,6 +98,7 @@ class Session:
             poller.register(descriptor, select.POLLIN)
         reason: Status | None = None
         orders = [protocol.INTERRUPT, protocol.KILL_TIMEOUT]
+        endings = {protocol.cell_reply(word, self._serial): status for word, status in _STATUSES.items()}
         while True:
             events = dict(poller.poll(max(0.0, deadline - time.monotonic()) * 1000 + 1))
             for descriptor, capture in captures.items():
@@ -99,10 +110,11 @@ class Session:
                 except SupervisorDied as error:
                     return {"failed": str(error)}
             if self._cells.fileno() in events:
-                word = self._cells.recv(16)
-                if word:
-                    return reason or _STATUSES.get(word, "error")
-                poller.unregister(self._cells.fileno())  # ended: the verdict follows
+                word = self._cells.recv(32)
+                if word in endings:
+                    return reason or endings[word]
+                if not word:
+                    poller.unregister(self._cells.fileno())  # ended: the verdict follows
             over = reason is None and (channels.out.over or channels.err.over)
             if over or time.monotonic() >= deadline:
                 if not orders:

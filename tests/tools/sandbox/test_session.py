@@ -1,4 +1,6 @@
+import contextlib
 import os
+import signal
 import time
 from collections.abc import Iterator
 
@@ -72,6 +74,48 @@ def test_a_forged_word_changes_only_its_own_status(session: Session, word: str) 
         f"import os\nfor f in range(4, 20):\n  try: os.write(f, b{word!r})\n  except OSError: pass\nwhile True: pass", 0.5
     )
     assert result.status in ("ok", "error", "memory", "timeout")
+
+
+@contextlib.contextmanager
+def _alarm(seconds: float) -> Iterator[None]:
+    """Interrupts this process, as Ctrl-C would, if it is still there after so many seconds."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+FORGE = "import os\nfor f in range(3, 20):\n  for n in range(9):\n    try: os.write(f, b'0%d' % n)\n    except OSError: pass\n"
+
+
+def test_replies_forged_in_advance_answer_no_later_cell(session: Session) -> None:
+    session.run(FORGE + "print('one')", 1.0)
+    assert session.run("print('two')").status == "session_lost"
+    assert not session.alive
+
+
+def test_an_ending_at_the_time_out_harms_nobody_else(sandbox: Sandbox, session: Session) -> None:
+    """The order to interrupt may find its process gone."""
+    session.run("x = 1")
+    for hundredths in range(6):
+        with sandbox.session() as other:
+            other.run(f"import time, os\ntime.sleep({0.28 + hundredths / 250})\nos._exit(0)", 0.3)
+    assert session.run("x").stdout == "1\n"
+
+
+def test_an_interrupted_caller_loses_the_session(session: Session) -> None:
+    """What the cell prints later must not be taken for the output of another."""
+
+    with _alarm(0.2), pytest.raises(KeyboardInterrupt):
+        session.run("import time\ntime.sleep(0.5)\nprint('late')", 5)
+    assert session.run("print('next')").status == "session_lost"
 
 
 def test_sessions_are_apart(sandbox: Sandbox) -> None:
