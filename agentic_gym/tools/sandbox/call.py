@@ -78,7 +78,7 @@ class Channels:
             self.err = self._pipe(output_limit)
             self.verdict, end = protocol.pair()
             self.theirs.append(end.detach())
-        except OSError:
+        except BaseException:
             self.close()
             raise
 

@@ -221,7 +221,7 @@ class Sandbox:
                 raise RuntimeError("this Sandbox is closed; make a new one")
             if self._supervisor is None:
                 settings = self._settings
-                config = {
+                config: dict[str, Any] = {
                     "limits": self.limits.as_dict(),
                     "isolation": settings["isolation"],
                     "min_level": settings["min_level"],
@@ -229,9 +229,12 @@ class Sandbox:
                     "warmup": settings["warmup"],
                     "readable": settings["readable"] + tuple(_user_site()),
                     "extra_path": _user_site(),
-                    "tmp": tempfile.gettempdir(),
                 }
-                self._supervisor = SupervisorProcess(settings["python"], config)
+                try:
+                    config["tmp"] = tempfile.gettempdir()
+                    self._supervisor = SupervisorProcess(settings["python"], config)
+                except OSError as error:  # no descriptors, no memory, no place for a file
+                    raise SupervisorDied(f"the supervisor process cannot be started: {error}") from error
                 self._finalizer = weakref.finalize(self, self._supervisor.close)
                 self._finalizer.atexit = False  # _at_exit closes whole sandboxes, so that nothing starts again
             return self._supervisor

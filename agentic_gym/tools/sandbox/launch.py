@@ -66,10 +66,11 @@ class SupervisorProcess:
         """Start it and wait until it is ready. Raises SandboxUnavailable or SupervisorDied."""
         self.closed = False
         self._lock = threading.Lock()
-        control, theirs = protocol.pair()
-        watch = os.pidfd_open(os.getpid()) if hasattr(os, "pidfd_open") else None
         with tempfile.TemporaryFile() as errors:
+            control, theirs = protocol.pair()
+            watch = None
             try:
+                watch = os.pidfd_open(os.getpid()) if hasattr(os, "pidfd_open") else None
                 inherited = [theirs.fileno()] + ([] if watch is None else [watch])
                 self.process = subprocess.Popen(
                     command(python, "supervisor", theirs.fileno(), watch, config),
