@@ -7,8 +7,11 @@ import fcntl
 import os
 import stat
 import tempfile
+from collections.abc import Iterator
 
 _MAX_DEPTH = 64
+_STEP = 64
+"""Entries of one directory that are measured at a time."""
 _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -86,10 +89,11 @@ def _lift(name: str, source: int, top: int, serial: int) -> int:
             return serial
 
 
-def over_limit(path: str, max_bytes: int, max_entries: int) -> bool:
-    """Whether a tree holds more than so many bytes or entries, or nests deeper than any honest program.
+def measure(path: str, max_bytes: int, max_entries: int) -> Iterator[bool]:
+    """Go through a tree in small steps; each yields whether it is known to hold more than so many bytes or entries.
 
-    The tree may be changing; whatever vanishes while it is read is not counted. What cannot be read is over.
+    A tree that nests deeper than any honest program's, or cannot be read, is over. The tree may be changing;
+    whatever vanishes while it is read is not counted.
     """
     used = entries = 0
     stack = [(path, 0)]
@@ -105,14 +109,18 @@ def over_limit(path: str, max_bytes: int, max_entries: int) -> bool:
                         continue
                     used += status.st_blocks * 512
                     if used > max_bytes or entries > max_entries or depth > _MAX_DEPTH:
-                        return True
+                        yield True
+                        return
                     if stat.S_ISDIR(status.st_mode):
                         stack.append((entry.path, depth + 1))
+                    if entries % _STEP == 0:
+                        yield False
         except FileNotFoundError:
-            continue
+            pass
         except OSError:  # unreadable, or named too long to be reached: no honest program hides its files
-            return True
-    return False
+            yield True
+            return
+        yield False
 
 
 _PREFIX = "agentic-gym-sandbox-"

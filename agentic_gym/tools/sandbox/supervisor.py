@@ -19,6 +19,7 @@ import socket
 import sys
 import time
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -27,6 +28,8 @@ from agentic_gym.tools.sandbox.limits import Limits
 
 _POLL_SECONDS = 0.02
 """How often a run that lasts is looked at for limits that the kernel does not hold."""
+_LOOK_SECONDS = 0.003
+"""How long one such look may keep the others waiting; a large scratch directory takes several."""
 _EMPTY_BUDGET = 300
 """Files and directories that are removed between two calls; more are removed in the background."""
 _DYING_SECONDS = 0.02
@@ -49,6 +52,8 @@ class Call:
     """Why the supervisor killed it, if it did."""
     killed: float = _FOREVER
     """When it did."""
+    measuring: Iterator[bool] | None = None
+    """The look at its scratch directory, while that is going on."""
     usage: tuple[float, int] = (0.0, 0)
     """CPU seconds and peak memory (kB) just before."""
 
@@ -344,16 +349,28 @@ class Supervisor:
                 call.looked_at = now
                 if busy.listener is None and self.prepared.processes.threads(busy.pid) > self.limits.threads:
                     self._kill(busy, "thread_limit")
-                elif not self.private and self._disk_used_up(busy):
+                elif not self.private and self._disk_used_up(busy, call):
                     self._kill(busy, "disk_limit")
 
-    def _disk_used_up(self, busy: Slot) -> bool:
-        path = busy.place.scratch
-        if scratch.untouched(path):
-            return False
-        allowed = self.limits.scratch_mb * 2**20
-        hidden = self.prepared.processes.unlinked_bytes(busy.pid, path, self.limits.file_mb * 2**20)
-        return hidden > allowed or scratch.over_limit(path, allowed - int(hidden), self.limits.scratch_files)
+    def _disk_used_up(self, busy: Slot, call: Call) -> bool:
+        if call.measuring is None:
+            path = busy.place.scratch
+            if scratch.untouched(path):
+                return False
+            allowed = self.limits.scratch_mb * 2**20
+            hidden = self.prepared.processes.unlinked_bytes(busy.pid, path, self.limits.file_mb * 2**20)
+            if hidden > allowed:
+                return True
+            call.measuring = scratch.measure(path, allowed - int(hidden), self.limits.scratch_files)
+        started = time.monotonic()
+        for over in call.measuring:
+            if over:
+                return True
+            if (spent := time.monotonic() - started) > _LOOK_SECONDS:  # go on soon, when the others have had a turn
+                call.looked_at += min(0.0, 2 * spent - _POLL_SECONDS)
+                return False
+        call.measuring = None
+        return False
 
     def serve(self) -> None:
         """Answer until the caller is gone."""

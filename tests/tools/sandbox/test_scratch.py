@@ -1,4 +1,6 @@
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -43,7 +45,7 @@ def test_a_very_deep_tree(tmp_path: Path) -> None:
             os.chdir("d" * 100)
     finally:
         os.chdir(here)
-    over = scratch.over_limit(str(tmp_path), 2**40, 10**6)
+    over = _over_limit(str(tmp_path), 2**40, 10**6)
     scratch.empty(str(tmp_path))
     assert over
     assert list(tmp_path.iterdir()) == []
@@ -64,10 +66,58 @@ def test_links_are_removed_and_not_followed(tmp_path: Path) -> None:
     assert (outside / "deep" / "keep").read_text() == "x"
 
 
-def test_over_limit_counts_bytes_and_entries(tmp_path: Path) -> None:
+def _over_limit(path: str, max_bytes: int, max_entries: int) -> bool:
+    return any(scratch.measure(path, max_bytes, max_entries))
+
+
+def test_what_vanishes_hides_nothing_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that is made and deleted all the time must not stop the count of its neighbours."""
+    for name in range(20):
+        (tmp_path / f"{name}").write_bytes(b"x" * 10_000)
+
+    class Vanishing:
+        def __init__(self, entry: os.DirEntry[str]) -> None:
+            self.entry = entry
+
+        def stat(self, *, follow_symlinks: bool) -> os.stat_result:
+            if self.entry.name in ("3", "7"):
+                raise FileNotFoundError(self.entry.name)
+            return self.entry.stat(follow_symlinks=follow_symlinks)
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self.entry, name)
+
+    scandir = os.scandir
+
+    @contextlib.contextmanager
+    def vanishing(path: str) -> Iterator[Iterator[Vanishing]]:
+        with scandir(path) as entries:
+            yield map(Vanishing, entries)
+
+    monkeypatch.setattr(os, "scandir", vanishing)
+    assert _over_limit(str(tmp_path), 17 * 10_000, 100)
+    assert not _over_limit(str(tmp_path), 18 * 16_384, 20)
+
+
+def test_measuring_takes_small_steps(tmp_path: Path) -> None:
+    """A wide tree must not keep the supervisor from its other calls."""
+    for name in range(500):
+        (tmp_path / f"{name}").mkdir()
+    assert len(list(scratch.measure(str(tmp_path), 2**40, 10**6))) > 500
+
+
+def test_untouched_until_something_is_made(tmp_path: Path) -> None:
+    scratch.mark(str(tmp_path))
+    assert scratch.untouched(str(tmp_path))
+    (tmp_path / "x").touch()
+    (tmp_path / "x").unlink()
+    assert not scratch.untouched(str(tmp_path))
+
+
+def test_measuring_counts_bytes_and_entries(tmp_path: Path) -> None:
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "f").write_bytes(b"x" * 100_000)
-    assert not scratch.over_limit(str(tmp_path), 200_000, 2)
-    assert scratch.over_limit(str(tmp_path), 50_000, 2)
-    assert scratch.over_limit(str(tmp_path), 200_000, 1)
-    assert not scratch.over_limit(str(tmp_path / "missing"), 1, 1)
+    assert not _over_limit(str(tmp_path), 200_000, 2)
+    assert _over_limit(str(tmp_path), 50_000, 2)
+    assert _over_limit(str(tmp_path), 200_000, 1)
+    assert not _over_limit(str(tmp_path / "missing"), 1, 1)
