@@ -18,6 +18,12 @@ class Attack(NamedTuple):
 
 
 _LIBC = "import ctypes, os\nlibc = ctypes.CDLL(None, use_errno=True)\nsc = libc.syscall\nsc.restype = ctypes.c_long\n"
+_CHANNEL = """
+import os, socket
+for f in range(3, 64):
+    try: s = socket.socket(fileno=f); break
+    except OSError: pass
+"""
 
 
 def _syscall(name: str, call: str, *, goal: str = ">= 0") -> Attack:
@@ -84,7 +90,24 @@ try:
     print('PWNED')
 except OSError as e: print(e)
 """),
+    _program("memory", "buffers of sockets", """
+import socket
+keep, held = [], 0
+for _ in range(28):
+    for s in socket.socketpair():
+        keep.append(s)
+        try: s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2**30)
+        except OSError: pass
+        s.setblocking(False)
+        try:
+            while True: held += s.send(bytes(65536))
+        except OSError: pass
+print('PWNED' if held > 100 * 2**20 else 'few', held)
+""", 3.0),
+    Attack("memory", "the file behind standard input", "import os\ntry:\n  for _ in range(31): os.write(0, bytes(2**20))\n  print('PWNED')\nexcept OSError as e: print(e)"),
+    Attack("memory", "code too large to read", "'" + "x" * 10**6 + "'"),
     # -- output
+    Attack("output", "packets", "import fcntl, os\nfcntl.fcntl(1, fcntl.F_SETFL, fcntl.fcntl(1, fcntl.F_GETFL) | os.O_DIRECT)\nwhile True: os.write(1, b'x')"),
     Attack("output", "stderr flood", "import sys\nwhile True: sys.stderr.write('E' * 10000)"),
     Attack("output", "both floods", "import sys\nwhile True: print('a' * 9999); print('b' * 9999, file=sys.stderr)"),
     Attack("output", "flood by descriptor", "import os\nwhile True: os.write(1, b'\\0' * 65536)"),
@@ -121,6 +144,107 @@ def f():
     print('PWNED 1.5 GB')
 t = threading.Thread(target=f); t.start(); t.join()
 """, 4.0),
+    _program("disk", "hidden in mappings", """
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+for i in range(50):
+    f = os.open('x', os.O_RDWR | os.O_CREAT)
+    for _ in range(30): os.write(f, bytes(2**20))
+    assert libc.mmap(None, ctypes.c_size_t(4096), 1, 2, f, ctypes.c_long(0)) != 2**64 - 1
+    os.close(f)
+    os.unlink('x')
+print('PWNED 1.5 GB')
+""", 6.0),
+    _program("disk", "hidden in mappings behind many others", """
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+os.mkdir('d')
+page, size = ctypes.c_size_t(4096), 4096 * 50000
+start = libc.mmap(None, ctypes.c_size_t(size), 1, 0x22, -1, ctypes.c_long(0))
+for at in range(start, start + size, 8192): libc.mprotect(ctypes.c_void_p(at), page, 3)
+for i in range(50):
+    f = os.open('x', os.O_RDWR | os.O_CREAT)
+    for _ in range(30): os.write(f, bytes(2**20))
+    assert libc.mmap(None, page, 1, 2, f, ctypes.c_long(0)) != 2**64 - 1
+    os.close(f)
+    os.unlink('x')
+print('PWNED 1.5 GB')
+""", 6.0),
+    _program("disk", "hidden by the end of the main thread", """
+import ctypes, os, threading, time
+def fill():
+    time.sleep(0.05)
+    keep = []
+    for i in range(50):
+        f = os.open('x', os.O_RDWR | os.O_CREAT)
+        os.unlink('x')
+        for _ in range(30): os.write(f, bytes(2**20))
+    print('PWNED 1.5 GB', flush=True)
+    os._exit(0)
+threading.Thread(target=fill).start()
+ctypes.CDLL(None).syscall(60, 0)
+""", 6.0),
+    _program("disk", "hidden beside what vanishes", """
+import os, threading
+os.mkdir('d')
+os.chdir('d')
+def flicker():
+    while True:
+        for i in range(40):
+            os.close(os.open(f'{i}', os.O_CREAT))
+            os.unlink(f'{i}')
+threading.Thread(target=flicker, daemon=True).start()
+for i in range(50):
+    f = os.open(f'f{i}', os.O_RDWR | os.O_CREAT)
+    for _ in range(30): os.write(f, bytes(2**20))
+    os.close(f)
+print('PWNED 1.5 GB', flush=True)
+os._exit(0)
+""", 6.0),
+    _program("disk", "hidden in a tree that moves", """
+import ctypes, mmap, os, random, struct, threading
+m = mmap.mmap(-1, 4096, prot=7)  # renames without end: for (from, to, name) in table: renameat(from, name, to, name)
+m.write(bytes.fromhex('534154 4989fc 4c89e3 8b3b 83ffff 74f6 488b7308 8b5304 4c8b5308 b808010000 0f05 4883c310 ebe1'))
+loop = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(ctypes.addressof(ctypes.c_char.from_buffer(m)))
+name = ctypes.create_string_buffer(b'c')
+moves, order = [], []
+for _ in range(6):
+    os.mkdir('p'); os.mkdir('q')
+    moves.append((os.open('p', os.O_RDONLY), os.open('q', os.O_RDONLY)))
+    os.mkdir('p/c'); os.chdir('p/c')
+for _ in range(500):
+    random.shuffle(moves)
+    order += moves
+    moves = [(b, a) for a, b in moves]
+table = b''.join(struct.pack('iiQ', a, b, ctypes.addressof(name)) for a, b in [*order, (-1, -1)])
+table = ctypes.create_string_buffer(table, len(table))
+threading.Thread(target=loop, args=(ctypes.addressof(table),), daemon=True).start()
+for i in range(50):
+    f = os.open(f'f{i}', os.O_RDWR | os.O_CREAT)
+    for _ in range(30): os.write(f, bytes(2**20))
+    os.close(f)
+print('PWNED 1.5 GB', flush=True)
+os._exit(0)
+""", 6.0),
+    _program("disk", "all of the disk at once", """
+import ctypes, os
+f = os.open('x', os.O_RDWR | os.O_CREAT)
+ctypes.CDLL(None).fallocate(f, 1, ctypes.c_long(0), ctypes.c_long(2**31))  # keeps the size, so no limit of size holds
+print('PWNED' if os.fstat(f).st_blocks * 512 > 2**28 else 'denied')
+"""),
+    _program("disk", "nameless files", """
+import ctypes, os
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+for i in range(50):
+    f = os.open('.', os.O_RDWR | os.O_TMPFILE)
+    for _ in range(30): os.write(f, bytes(2**20))
+    libc.mmap(None, ctypes.c_size_t(4096), 1, 2, f, ctypes.c_long(0))
+    os.close(f)
+print('PWNED 1.5 GB')
+""", 6.0),
     # -- processes
     Attack("processes", "fork", "import os\nif os.fork() == 0: os._exit(0)\nprint('PWNED')"),
     Attack("processes", "fork bomb", "import os\nwhile True: os.fork()"),
@@ -176,6 +300,22 @@ print('PWNED')
     _syscall("pidfd_getfd", "sc(438, sc(434, os.getppid(), 0), 0, 0)"),
     _syscall("kcmp", "sc(312, os.getpid(), os.getppid(), 0, 0, 0)"),
     _syscall("survive the parent", "libc.prctl(1, 0, 0, 0, 0)", goal="== 0"),
+    Attack("signals", "a name in odd bytes", _LIBC + "libc.prctl(15, b'\\xff\\xfe) R 1\\n', 0, 0, 0)\nimport threading, time\nthreading.Thread(target=time.sleep, args=(0.1,)).start()\nopen('x', 'w').close()\ntime.sleep(0.1)"),
+    Attack("signals", "a name in odd bytes at the time-out", _LIBC + "libc.prctl(15, b'\\xff) ', 0, 0, 0)\nwhile True: pass", 0.3),
+    Attack("signals", "flags left on a shared descriptor", "import fcntl, os\nfcntl.fcntl(0, fcntl.F_SETFL, os.O_APPEND | os.O_NONBLOCK)\nfcntl.flock(0, fcntl.LOCK_EX)"),
+    Attack("signals", "flags found on a shared descriptor", "import fcntl, os\nf = os.open('/dev/null', os.O_RDONLY)\nif fcntl.fcntl(0, fcntl.F_GETFL) & (os.O_APPEND | os.O_NONBLOCK): print('PWNED flags')\ntry: fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)\nexcept OSError as e: print('PWNED lock', e)"),
+    _program("time", "spin after the main thread's end", """
+import ctypes, threading
+def f():
+    while True: pass
+threading.Thread(target=f).start()
+ctypes.CDLL(None).syscall(60, 0)
+""", 0.5),
+    _program("time", "sleep after the main thread's end", """
+import ctypes, threading, time
+threading.Thread(target=time.sleep, args=(60,)).start()
+ctypes.CDLL(None).syscall(60, 0)
+""", 0.5),
     # -- reading
     Attack("files", "secret by relative path", "import os\nprint('PWNED', open(os.path.relpath('@HOME@/.ssh/id_rsa')).read())"),
     Attack("files", "secret through a link", "import os\nos.symlink('@HOME@/.ssh/id_rsa', 'l')\nprint('PWNED', open('l').read())"),
@@ -275,6 +415,28 @@ m.write(bytes.fromhex('53 b8 14 00 00 00 cd 80 5b c3'))
 f = ctypes.CFUNCTYPE(ctypes.c_long)(ctypes.addressof(ctypes.c_char.from_buffer(m)))
 print('PWNED', f())
 """),
+    _program("kernel", "32-bit code", """
+import ctypes, mmap, platform
+assert platform.machine() == 'x86_64'
+m = mmap.mmap(-1, 4096, flags=0x62, prot=7)  # in the low 4 GB
+a = ctypes.addressof(ctypes.c_char.from_buffer(m))
+m.write(b'\\x6a\\x23\\x68' + (a + 64).to_bytes(4, 'little') + b'\\x48\\xcb')  # far return into the 32-bit segment
+m.seek(64)
+m.write(bytes.fromhex('b8 02 00 00 00 cd 80 f4'))  # fork
+ctypes.CFUNCTYPE(ctypes.c_long)(a)()
+"""),
+    _program("kernel", "x32 numbers", _LIBC + """
+for n in range(0x40000000, 0x40000000 + 600):
+    if sc(n, 0, 0, 0, 0, 0, 0) != -1 or ctypes.get_errno() != 38: print('PWNED', hex(n))
+"""),
+    _program("kernel", "young and rare calls", _LIBC + """
+rare = [29, 64, 68, 71, 101, 103, 165, 166, 175, 179, 206, 212, 237, 238, 248, 249, 250, 251, 253, 254, 272, 276, 278]
+rare += [294, 298, 300, 301, 303, 304, 307, 308, 310, 311, 312, 313, 317, 320, 321, 322, 323, 329, 330, 331]
+for n in rare + [*range(424, 435), 438, 440, *range(442, 449), *range(450, 480)]:
+    ctypes.set_errno(0)
+    if sc(n, 0, 0, 0, 0, 0, 0) >= 0 or ctypes.get_errno() not in (1, 38): print('PWNED', n, ctypes.get_errno())
+"""),
+    _syscall("socket option", "libc.setsockopt(5, 1, 7, bytes(4), 4)", goal="== 0"),
     _program("kernel", "chroot climb", """
 import os
 os.mkdir('c')
@@ -311,13 +473,19 @@ for n in ('AS', 'CPU', 'FSIZE', 'NOFILE', 'CORE', 'MEMLOCK', 'MSGQUEUE', 'SIGPEN
     Attack("secrets", "descriptors left open", "import os\nfor f in range(4, 64):\n  try: print('PWNED', f, os.read(f, 10))\n  except OSError: pass"),
     # -- the sandbox itself
     Attack("machinery", "exit codes of the sandbox", "import os\nos._exit(70)"),
-    Attack("machinery", "report memory", "import os\nos.write(3, b'M')"),
-    Attack("machinery", "report a failure", "import os\nos.write(3, b'Efailed')\nos.write(3, b'E')\nos._exit(70)"),
-    Attack("machinery", "flood the channel", "import os\nos.set_blocking(3, False)\nn = 0\ntry:\n  while True: os.write(3, b'E' * 1000)\nexcept OSError as e: print(e)"),
-    Attack("machinery", "descriptors into the channel", "import socket\ns = socket.socket(fileno=3)\nfor _ in range(10): socket.send_fds(s, [b'R'], [0, 1, 2])"),
-    Attack("machinery", "close the channel", "import os\nos.close(3)\nwhile True: pass", 0.5),
-    Attack("machinery", "listen on the channel", "import os\nos.read(3, 1)", 0.5),
-    Attack("machinery", "shut the channel down", "import socket\ns = socket.socket(fileno=3)\ns.shutdown(2)"),
+    Attack("machinery", "report memory", _CHANNEL + "s.send(b'M')"),
+    Attack("machinery", "report a failure", _CHANNEL + "s.send(b'Efailed')\ns.send(b'E')\nos._exit(70)"),
+    Attack("machinery", "report nothing", _CHANNEL + "s.send(b'')\ns.send(b'')\nos._exit(70)"),
+    Attack("machinery", "report too much", _CHANNEL + "s.setblocking(False)\nfor n in (10**5, 2 * 10**5): s.send(b'E' * n)"),
+    Attack("machinery", "flood the channel", _CHANNEL + "s.setblocking(False)\ntry:\n  while True: s.send(b'E' * 1000)\nexcept OSError as e: print(e)"),
+    Attack("machinery", "flood the channel, then fail", _CHANNEL + "s.setblocking(False)\ntry:\n  while True: s.send(b'E')\nexcept OSError: s.setblocking(True)\nbytearray(10**11)", 0.5),
+    Attack("machinery", "descriptors into the channel", _CHANNEL + "for _ in range(10): socket.send_fds(s, [b'R'], [0, 1, 2])\nprint('PWNED')"),
+    Attack("machinery", "close the channel", _CHANNEL + "s.close()\nwhile True: pass", 0.5),
+    Attack("machinery", "listen on the channel", _CHANNEL + "print('PWNED', s.recv(1))", 0.5),
+    Attack("machinery", "shut the channel down", _CHANNEL + "s.shutdown(2)"),
+    Attack("machinery", "output over the channel", _CHANNEL + "os.dup2(1, s.fileno())\nprint(1)"),
+    Attack("machinery", "reconnect the channel", _CHANNEL + "s.connect('\\0sbx-canary-@PORT@')\nprint('PWNED')"),
+    Attack("machinery", "options of the channel", _CHANNEL + "s.setsockopt(1, 16, 1)\nprint('PWNED')"),
     Attack("machinery", "patch the sandbox", "import gc, types, sys\nfor m in list(sys.modules.values()):\n  if getattr(m, '__name__', '').startswith('agentic_gym'):\n    for k, v in list(vars(m).items()):\n      if isinstance(v, types.FunctionType): setattr(m, k, lambda *a, **k: 70)"),
     Attack("machinery", "climb the stack", "import sys\nf = sys._getframe()\nwhile f.f_back: f = f.f_back\nprint(len(f.f_locals))\nfor k in list(f.f_globals): f.f_globals[k] = None"),
     Attack("machinery", "break builtins", "import builtins\nfor n in ('print', 'repr', 'open', 'isinstance', 'len', 'BaseException', 'Exception'): setattr(builtins, n, None)"),

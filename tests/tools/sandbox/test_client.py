@@ -217,7 +217,7 @@ POISONS = (
     "import sympy\nsympy.Symbol.__eq__ = lambda *a: True\nsympy.pi = 3",
     "import warnings, gc\nwarnings.simplefilter('error')\ngc.disable()\ndel __builtins__",
     "import sys\nsys.stdout = sys.stderr = sys.__stdout__ = None",
-    "import os, socket\n[os.close(f) for f in range(3, 60) if f != 3]\nsocket.socket(fileno=3).shutdown(2)",
+    "import socket\nfor f in range(3, 60):\n  try: socket.socket(fileno=f).shutdown(2)\n  except OSError: pass",
 )
 OBSERVE = """
 import builtins, decimal, gc, json, math, os, random, sys
