@@ -16,6 +16,8 @@ from typing import Any, Literal, Protocol
 from agentic_gym.tools.sandbox import Result, default_sandbox
 
 _CACHE_SIZE = 4096
+_CACHED_CHARS = 16384
+"""Longest call that is remembered, in characters of code and output: hostile ones must not fill the memory."""
 _TAGS = (
     "python", "search", "answer", "result", "think", "action", "command", "tool", "tools", "tool_call", "tool_calls",
     "tool_result", "tool_response", "function", "function_call", "information", "observation", "system", "user",
@@ -134,7 +136,8 @@ class PythonTool:
         sandbox = self._sandbox or default_sandbox()
         result = sandbox.execute(code, seconds, echo=True, seed=self.seed)
         answer = self._answer(result, seconds)
-        if self.cache and result.status in ("ok", "error"):
+        length = len(code) + len(result.stdout) + len(result.stderr)
+        if self.cache and result.status in ("ok", "error") and length <= _CACHED_CHARS:
             with self._lock:
                 self._remembered[key] = replace(answer, seconds=0.0)
                 if len(self._remembered) > _CACHE_SIZE:

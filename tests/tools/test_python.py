@@ -125,6 +125,14 @@ def test_what_depends_on_load_is_not_cached(status: str) -> None:
     assert tool.run("a").text == "1"
 
 
+def test_long_output_is_not_cached() -> None:
+    recorder = Recorder(Result("ok", "x" * 60_000))
+    tool = PythonTool(sandbox=recorder, cache=True)
+    tool.run("a")
+    tool.run("a")
+    assert recorder.calls == 2
+
+
 def test_no_cache_unless_asked() -> None:
     recorder = Recorder(Result("ok"))
     tool = PythonTool(sandbox=recorder)

@@ -121,7 +121,7 @@ def _single(source: int, namespace: dict[str, Any], seed: int | None, work: prot
         text = code if work.binary else code.decode("utf-8", "surrogatepass")
     except MemoryError:
         return runner.OUT_OF_MEMORY
-    if b"rand" in code:  # seeding is a good part of a short call, and nothing else draws from these generators
+    if b"rand" in code:  # seeding is a good part of a short call, and little else draws from these generators
         _seed(seed)
     return _finish(runner.run(text, "<cell>", namespace, echo=work.echo))
 
@@ -183,8 +183,11 @@ def _receive_cell(cells: socket.socket) -> tuple[dict[str, Any], str | bytes] | 
 
 
 def _seed(value: int | None) -> None:
-    """Seed Python's and numpy's global generators; fresh entropy for None (forks would share a state)."""
+    """Seed the global generators of Python, numpy and sympy; fresh entropy for None (forks would share a state)."""
     random.seed(value)
     numpy_random = sys.modules.get("numpy.random")
     if numpy_random is not None:
         numpy_random.seed(None if value is None else value % 2**32)
+    sympy_random = sys.modules.get("sympy.core.random")
+    if sympy_random is not None:
+        sympy_random.seed(value)

@@ -38,6 +38,23 @@ class Processes:
         except (OSError, LookupError):
             return 1
 
+    def page_tables(self, pid: int) -> int:
+        """Bytes of the kernel's own memory that map one of our children's; 0 where that cannot be told.
+
+        They do not count for the limit on address space: pages that lie far apart take two of them each.
+        """
+        if self.proc is None:
+            return 0
+        with contextlib.suppress(OSError, LookupError):
+            outer = self._outer(pid)
+            try:
+                return int(self._field(f"{outer}/status", "VmPTE:")) * 1024
+            except LookupError:  # the main thread has ended: any other will know
+                for task in self._list(f"{outer}/task"):
+                    with contextlib.suppress(OSError, LookupError):
+                        return int(self._field(f"{task}/status", "VmPTE:")) * 1024
+        return 0
+
     def unlinked_bytes(self, pid: int, scratch: str, max_file: int) -> float:
         """Size of the files that a child has deleted and still holds, open or mapped; 0 where that cannot be told.
 

@@ -30,6 +30,8 @@ _POLL_SECONDS = 0.02
 """How often a run that lasts is looked at for limits that the kernel does not hold."""
 _LOOK_SECONDS = 0.003
 """How long one such look may keep the others waiting; a large scratch directory takes several."""
+_MAX_PAGE_TABLES = 32 * 2**20
+"""Bytes; a program that fills its memory has about one MB of them."""
 _EMPTY_BUDGET = 300
 """Files and directories that are removed between two calls; more are removed in the background."""
 _DYING_SECONDS = 0.02
@@ -217,7 +219,13 @@ class Supervisor:
             free.call = call
         coming = sum(s.call is None for s in self.slots)
         for _ in range(len(self.waiting) - coming):
-            self._new_slot()
+            try:
+                self._new_slot()
+            except OSError as error:  # no room for its scratch directory, say
+                if self.slots:
+                    return  # they will take the calls
+                while self.waiting:
+                    self._answer(self.waiting.popleft(), {"failed": str(error)})
 
     def _order(self, call: Call) -> None:
         """A byte from the caller about one call, or its end."""
@@ -279,9 +287,9 @@ class Supervisor:
             if first != protocol.READY:
                 answer["failed"] = first[1:].decode("utf-8", "replace") or "the child ended before it was ready"
         try:
-            scratch.empty((of.place.root or "") + of.place.scratch, _EMPTY_BUDGET)
-            if not self.private:
-                scratch.mark(of.place.scratch)
+            path = (of.place.root or "") + of.place.scratch
+            scratch.empty(path, _EMPTY_BUDGET)
+            scratch.mark(path)
         except (scratch.TooMuch, OSError):
             self._abandon(of)
         if call is not None:
@@ -349,6 +357,8 @@ class Supervisor:
                 call.looked_at = now
                 if busy.listener is None and self.prepared.processes.threads(busy.pid) > self.limits.threads:
                     self._kill(busy, "thread_limit")
+                elif self.prepared.processes.page_tables(busy.pid) > _MAX_PAGE_TABLES:
+                    self._kill(busy, "memory")
                 elif not self.private and self._disk_used_up(busy, call):
                     self._kill(busy, "disk_limit")
 

@@ -105,6 +105,22 @@ for _ in range(28):
 print('PWNED' if held > 100 * 2**20 else 'few', held)
 """, 3.0),
     Attack("memory", "the file behind standard input", "import os\ntry:\n  for _ in range(31): os.write(0, bytes(2**20))\n  print('PWNED')\nexcept OSError as e: print(e)"),
+    _program("memory", "page tables", """
+import ctypes, threading, time
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+size, start = ctypes.c_size_t(4096), ctypes.c_long(0)
+def scatter():
+    held = 0
+    for i in range(1, 60000):  # a page in each GB: two more of the kernel's to map it
+        at = libc.mmap(ctypes.c_void_p(i << 30), size, 3, 0x100022, -1, start)
+        if at and at != 2**64 - 1:
+            ctypes.memset(at, 1, 1)
+            held += 1
+    print('PWNED' if held > 30000 else 'few', held)
+threading.Thread(target=scatter).start()
+libc.syscall(60, 0)
+""", 5.0),
     Attack("memory", "code too large to read", "'" + "x" * 10**6 + "'"),
     # -- output
     Attack("output", "packets", "import fcntl, os\nfcntl.fcntl(1, fcntl.F_SETFL, fcntl.fcntl(1, fcntl.F_GETFL) | os.O_DIRECT)\nwhile True: os.write(1, b'x')"),
@@ -304,6 +320,8 @@ print('PWNED')
     Attack("signals", "a name in odd bytes at the time-out", _LIBC + "libc.prctl(15, b'\\xff) ', 0, 0, 0)\nwhile True: pass", 0.3),
     Attack("signals", "flags left on a shared descriptor", "import fcntl, os\nfcntl.fcntl(0, fcntl.F_SETFL, os.O_APPEND | os.O_NONBLOCK)\nfcntl.flock(0, fcntl.LOCK_EX)"),
     Attack("signals", "flags found on a shared descriptor", "import fcntl, os\nf = os.open('/dev/null', os.O_RDONLY)\nif fcntl.fcntl(0, fcntl.F_GETFL) & (os.O_APPEND | os.O_NONBLOCK): print('PWNED flags')\ntry: fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)\nexcept OSError as e: print('PWNED lock', e)"),
+    Attack("signals", "a date left on the scratch directory", "import os\nos.utime('.', (77, 77))"),
+    Attack("signals", "a date found on the scratch directory", "import os\nprint('PWNED' if os.stat('.').st_mtime == 77 else 'clean')"),
     _program("time", "spin after the main thread's end", """
 import ctypes, threading
 def f():

@@ -247,6 +247,14 @@ def test_seeds(sandbox: Sandbox) -> None:
     assert len(fresh) == 5
 
 
+def test_seeds_hold_for_sympy_in_every_sandbox(sandbox: Sandbox) -> None:
+    pytest.importorskip("sympy")
+    code = "import sympy\nprint(sympy.randprime(1, 10**12))"
+    with Sandbox(workers=1) as other:
+        assert sandbox.execute(code, seed=3).stdout == other.execute(code, seed=3).stdout
+    assert len({sandbox.execute(code).stdout for _ in range(3)}) == 3
+
+
 def test_hash_order_is_the_same_in_every_sandbox(sandbox: Sandbox) -> None:
     with Sandbox(1, preload=(), warmup="") as other:
         assert other.execute("print(hash('a'))").stdout == sandbox.execute("print(hash('a'))").stdout
