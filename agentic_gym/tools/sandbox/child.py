@@ -44,6 +44,8 @@ def prepare(
 ) -> Birth:
     """Make ready what every child needs and none changes before it is alone."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    sys.argv[:] = ["<cell>"]  # those of the supervisor are none of its business, and would confuse argparse
+    sys.orig_argv[:] = [sys.executable]
     _open_streams()
     return Birth(wanted, rlimits, seal, parent, runner.fresh_main())
 

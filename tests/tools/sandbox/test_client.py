@@ -82,6 +82,11 @@ def test_echo(sandbox: Sandbox, code: str, echo: bool, stdout: str) -> None:
     assert (result.status, result.stdout, result.stderr) == ("ok", stdout, "")
 
 
+def test_arguments_are_a_programs_own(sandbox: Sandbox) -> None:
+    code = "import argparse, sys\nargparse.ArgumentParser().parse_args()\nprint(sys.argv, len(sys.orig_argv))"
+    assert sandbox.execute(code).stdout == "['<cell>'] 1\n"
+
+
 def test_standard_input(sandbox: Sandbox) -> None:
     assert sandbox.execute("print(input() + input())", stdin="a\né\n").stdout == "aé\n"
     assert sandbox.execute("input()").stderr.endswith("EOFError: EOF when reading a line\n")
