@@ -10,7 +10,7 @@ import threading
 import unicodedata
 from collections import OrderedDict
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Literal, Protocol
 
 from agentic_gym.tools.sandbox import Result, default_sandbox
@@ -218,6 +218,7 @@ def _disarm(text: str) -> str:
     return _OPENING.sub(lambda found: "⁅" if found[0] == "[" else "‹", text)
 
 
+@lru_cache(4096)
 def _visible(character: str) -> str:
     if character in "\n\t" or unicodedata.category(character) not in _CATEGORIES:
         return character

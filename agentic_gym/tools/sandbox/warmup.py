@@ -26,8 +26,6 @@ try:
     sympy.factor(x**4 - 1), sympy.expand((x + 1) ** 3), sympy.limit(sympy.sin(x) / x, x, 0)
     sympy.nsimplify(0.25), sympy.Matrix([[1, 2], [3, 4]]).det(), sympy.factorint(360), str(sympy.sqrt(8))
     sympy.latex(x**2), sympy.N(sympy.pi, 20), sympy.sympify("x + 1")
-    import sympy.core.random
-    sympy.core.random.seed(0)  # sympy tests some identities at random points: the same ones in every sandbox
 except ImportError:
     pass
 '''

@@ -257,6 +257,8 @@ def test_seeds_hold_for_sympy_in_every_sandbox(sandbox: Sandbox) -> None:
     code = "import sympy\nprint(sympy.randprime(1, 10**12))"
     with Sandbox(workers=1) as other:
         assert sandbox.execute(code, seed=3).stdout == other.execute(code, seed=3).stdout
+        quiet = "g = __import__('ran' + 'dom')\nprint(g.random(), __import__('numpy').__dict__['ran' + 'dom'].rand())"
+        assert sandbox.execute(quiet, seed=3).stdout == other.execute(quiet, seed=3).stdout != ""
     assert len({sandbox.execute(code).stdout for _ in range(3)}) == 3
 
 

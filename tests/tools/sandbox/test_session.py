@@ -92,11 +92,23 @@ def _alarm(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-FORGE = "import os\nfor f in range(3, 20):\n  for n in range(9):\n    try: os.write(f, b'0%d' % n)\n    except OSError: pass\n"
+FORGE = """
+import os
+for f in range(3, 20):
+    for n in range({}, 9):
+        try: os.write(f, b'0%d' % n)
+        except OSError: pass
+"""
 
 
 def test_replies_forged_in_advance_answer_no_later_cell(session: Session) -> None:
-    session.run(FORGE + "print('one')", 1.0)
+    assert session.run(FORGE.format(2) + "print('one')").stdout == "one\n"
+    assert session.run("print('two')").stdout == "two\n"
+
+
+def test_a_session_that_answers_unasked_is_lost(session: Session) -> None:
+    session.run(FORGE.format(1) + "print('one')")  # answered before its end
+    time.sleep(0.3)
     assert session.run("print('two')").status == "session_lost"
     assert not session.alive
 
