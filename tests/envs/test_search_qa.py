@@ -2,10 +2,8 @@
 
 import gc
 import json
-import sys
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -21,9 +19,7 @@ from agentic_gym.envs.search_world import SearchWorld, shared_world
 from agentic_gym.tasks import Task, TaskSet
 from agentic_gym.tools.retrieval import BM25Retriever, HTTPRetriever
 from agentic_gym.tools.search import Passage, SearchUnavailable
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "tools" / "retrieval"))
-from search_servers import http_reply, raw_server, read_request
+from tests.tools.retrieval.search_servers import http_reply, raw_server, read_request
 
 QUESTION = TaskSet([Task("q", "Where is Loa?", ("the Ebb valley", "Ebb Valley, Norland"))], name="one")
 

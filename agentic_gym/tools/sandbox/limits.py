@@ -55,7 +55,7 @@ def fixed_rlimits(limits: Limits, baseline_bytes: int) -> dict[int, tuple[int, i
     address_space = baseline_bytes + limits.memory_mb * 2**20
     values = {
         resource.RLIMIT_FSIZE: limits.file_mb * 2**20,
-        resource.RLIMIT_CORE: 1,  # less than any dump, and unlike 0 it stops those sent to a program, too
+        resource.RLIMIT_CORE: 0,
     }
     if sys.platform == "linux":
         values[resource.RLIMIT_AS] = address_space

@@ -48,6 +48,8 @@ def prepare(limits: Limits, config: dict[str, Any]) -> Prepared:
     """
     with contextlib.suppress(OSError):  # when memory runs out, we go before the trainer does
         Path("/proc/self/oom_score_adj").write_text("1000")
+    with contextlib.suppress(OSError):  # a machine that hands dumps to a program does so whatever RLIMIT_CORE says
+        Path("/proc/self/coredump_filter").write_text("0")
     raise_open_files()
     features = probe.features()
     level = levels.choose(features, config["isolation"], config["min_level"])

@@ -8,10 +8,18 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from search_servers import drip, hang, http_reply, protocol_server, raw_server, read_request, reply_with
 
 from agentic_gym.tools.retrieval import HTTPRetriever
 from agentic_gym.tools.search import Passage, SearchUnavailable
+from tests.tools.retrieval.search_servers import (
+    drip,
+    hang,
+    http_reply,
+    protocol_server,
+    raw_server,
+    read_request,
+    reply_with,
+)
 
 ONE = {"result": [[{"document": {"id": "7", "contents": '"Loa"\nA town.'}, "score": 2.5}]]}
 LOA = Passage("7", "Loa", "A town.", 2.5)

@@ -111,7 +111,7 @@ def test_an_abandoned_directory_is_removed_by_the_next_sandbox(tmp_path: Path, m
 
 
 def test_hostile_runs_leave_no_process_and_no_memory(sandbox: Sandbox) -> None:
-    assert sandbox._supervisor is not None
+    assert sandbox.execute("1").status == "ok"
     before = len(_descendants(os.getpid()))
     for code in ("while True: pass", "print('A' * 10**7)", "import os\nos._exit(70)", "import os\nos.fork()") * 10:
         assert sandbox.execute(code, 0.1).status != "sandbox_error"
@@ -143,3 +143,13 @@ def test_children_of_killed_slots_are_buried(level: str) -> None:
         assert sandbox.execute("print(2)").stdout == "2\n"
         dead = [pid for pid in _descendants(os.getpid()) if _status(pid)[:1] == ["Z"]]
         assert len(dead) <= 1  # the last one is buried when the next slot is lost
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+def test_a_crash_dumps_no_memory(sandbox: Sandbox) -> None:
+    """Where the machine hands dumps to a program the limit of 0 does not stop it; then there is nothing to hand over."""
+    assert sandbox.execute("import os; os.abort()").status == "crashed"
+    assert sandbox._supervisor is not None
+    top = sandbox._supervisor.process.pid
+    for pid in [top, *_descendants(top)]:
+        assert int(Path(f"/proc/{pid}/coredump_filter").read_text(), 16) == 0
