@@ -3,16 +3,19 @@
 - ``python`` blocks run in one module a page; one that begins with ``>>>`` is a doctest; one whose first line is ``# name.py`` is
   written to that file instead.
 - ``yaml`` blocks whose first line is ``# name.yaml`` are written to that file.
-- ``bash`` blocks are run by bash on the pages of ``IN_A_SHELL``; elsewhere, as ``sh`` blocks everywhere (which need a network, a
-  server or hours), their ``agentic-gym`` lines go through the command's own parser.
+- ``bash`` blocks are run on the pages of ``IN_A_SHELL``: by bash, or in this process where they are nothing but ``agentic-gym``
+  lines (torch is then imported once). Elsewhere, as ``sh`` blocks everywhere (which need a network, a server or hours), their
+  ``agentic-gym`` lines go through the command's own parser.
 - A ``text`` block right after a ``bash`` block that was run holds lines of its output, in order.
 """
 
 from __future__ import annotations
 
+import contextlib
 import doctest
 import functools
 import importlib
+import io
 import os
 import re
 import shlex
@@ -70,6 +73,9 @@ class PageRun:
             exec(compile(body, name, "exec"), self.module.__dict__)
 
     def bash(self, body: str, name: str) -> None:
+        if (commands := plain_commands(body)) is not None:
+            self.output = "".join(in_process(words, name) for words in commands)
+            return
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", body],
             cwd=self.folder, env=self.environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300,
@@ -90,10 +96,7 @@ class PageRun:
             command.chmod(0o755)
             (bin_folder / "python").symlink_to(sys.executable)
         variables = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
-        return {
-            **variables, "PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "120", "NO_COLOR": "1",
-            "OMP_NUM_THREADS": "1",
-        }  # fmt: skip
+        return {**variables, "PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
 
     def said(self, body: str, name: str) -> None:
         rest = [line.strip() for line in self.output.splitlines()]
@@ -102,10 +105,31 @@ class PageRun:
             rest = rest[rest.index(line) + 1 :]
 
 
+def plain_commands(body: str) -> list[list[str]] | None:
+    """The words of each line, where every line is one ``agentic-gym`` command and nothing else."""
+    lines = [line for line in body.replace("\\\n", " ").splitlines() if line.strip()]
+    commands = [shlex.split(line, comments=True) for line in lines]
+    if all(words[:1] == ["agentic-gym"] and not set("|&;<>$") & set("".join(words)) for words in commands):
+        return [words[1:] for words in commands]
+    return None
+
+
+def in_process(words: list[str], name: str) -> str:
+    from agentic_gym.cli import main
+
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+        status = main(words)
+    assert status == 0, f"{name}: {words} ended with {status}:\n{output.getvalue()}"
+    return output.getvalue()
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_snippets_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("NO_COLOR", "1")
     run = PageRun(page, tmp_path, page.name in IN_A_SHELL)
     monkeypatch.setitem(sys.modules, "snippet", run.module)
     run.run()
