@@ -35,3 +35,11 @@ def test_exit_statuses() -> None:
 def test_names_of_benchmarks_and_data() -> None:
     assert [row["name"] for row in table(PAGE, "bench")] == list(BENCHMARKS)
     assert sorted(row["kind"] for row in table(PAGE, "data")) == sorted(KINDS)
+
+
+def test_the_doctor_reports_every_extra() -> None:
+    from agentic_gym.commands.doctor import _EXTRAS
+
+    text = (PAGE.parents[1] / "pyproject.toml").read_text().split("[project.optional-dependencies]\n")[1].split("\n\n")[0]
+    extras = set(re.findall(r"^(\w+) = \[", text, re.MULTILINE)) - {"all", "dev"}
+    assert {name for name, _, _ in _EXTRAS} == extras
