@@ -19,6 +19,7 @@ import io
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import types
@@ -76,12 +77,17 @@ class PageRun:
         if (commands := plain_commands(body)) is not None:
             self.output = "".join(in_process(words, name) for words in commands)
             return
-        done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", body],
-            cwd=self.folder, env=self.environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300,
+        process = subprocess.Popen(
+            ["bash", "-euo", "pipefail", "-c", body], cwd=self.folder, env=self.environment(), start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )  # fmt: skip
-        self.output = done.stdout + done.stderr
-        assert done.returncode == 0, f"{name} ended with {done.returncode}:\n{self.output}"
+        try:
+            self.output, _ = process.communicate(timeout=300)
+        finally:
+            with contextlib.suppress(ProcessLookupError):  # what a failed block left behind
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        assert process.returncode == 0, f"{name} ended with {process.returncode}:\n{self.output}"
 
     def environment(self) -> dict[str, str]:
         """As after an installation: the command is on the path, the present folder is not on Python's."""
