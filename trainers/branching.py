@@ -28,6 +28,7 @@ from agentic_gym.trainers.rollout import (
     reset_episode,
     rollout,
     step_episode,
+    with_stops,
 )
 
 __all__ = ["branching_rollout", "group_rollout"]
@@ -117,6 +118,7 @@ def branching_rollout(
             active = [(tree, row) for tree in trees for row in tree.rows if not row.episode.done]
             if not active:
                 return [row.episode for tree in trees for row in tree.rows]
+            sampling = with_stops(sampling, [active[0][1].env])
             responses = policy.respond([row.episode for _, row in active], sampling)
             envs, episodes = [row.env for _, row in active], [row.episode for _, row in active]
             blocking = any(getattr(env.unwrapped, "blocking", False) for env in envs)

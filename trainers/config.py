@@ -16,6 +16,14 @@ from agentic_gym.policies.base import Sampling
 __all__ = ["AlgorithmConfig", "EnvConfig", "FormatConfig", "OptimizerConfig", "SFTConfig", "TrainConfig"]
 
 
+def _at_least(settings: Any, **least: float) -> None:
+    """Raise ValueError for the first of these settings that is below its least value; None passes."""
+    for name, bound in least.items():
+        value = getattr(settings, name)
+        if value is not None and not value >= bound:
+            raise ValueError(f"{name} must be at least {bound}, got {value}")
+
+
 @dataclass(frozen=True)
 class EnvConfig:
     """Which environment, in which wrappers."""
@@ -32,6 +40,9 @@ class EnvConfig:
     """Label steps with the environment's oracle (``RoleLabels``); TRIAGE needs it."""
     threads: int = 16
     """Environments stepped at once where a step waits for a tool."""
+
+    def __post_init__(self) -> None:
+        _at_least(self, threads=1, tool_budget=0)
 
 
 @dataclass(frozen=True)
@@ -80,6 +91,13 @@ class OptimizerConfig:
     tokens_per_micro_batch: int = 16_384
     """Padded tokens forwarded at once: lower it when memory runs out."""
 
+    def __post_init__(self) -> None:
+        _at_least(self, lr=0, warmup=0, weight_decay=0, mini_batches=1, epochs=1, tokens_per_micro_batch=1)
+        if not self.grad_clip > 0:  # 0 would stop the training, a negative one turn the gradient
+            raise ValueError(f"grad_clip must be above 0, got {self.grad_clip}")
+        if not all(0 <= beta < 1 for beta in self.betas):
+            raise ValueError(f"betas must be from 0 to below 1, got {self.betas}")
+
 
 @dataclass(frozen=True)
 class SFTConfig:
@@ -93,6 +111,11 @@ class SFTConfig:
     """Episodes an update."""
     optimizer: OptimizerConfig = OptimizerConfig(lr=7e-6, schedule="cosine", warmup=10)
     """Its mini_batches and epochs are not used."""
+
+    def __post_init__(self) -> None:
+        _at_least(self, batch=1)
+        if not self.epochs > 0:
+            raise ValueError(f"epochs must be above 0, got {self.epochs}")
 
 
 @dataclass(frozen=True)
@@ -132,7 +155,7 @@ class TrainConfig:
     device: str | None = None
     """cpu, cuda, ...; None takes CUDA where it is."""
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
-    """auto: bfloat16 on CUDA, float32 on CPU."""
+    """Of the weights and of AdamW's state; auto: float32. In bfloat16 most steps below about 1e-4 are rounded away."""
 
     def __post_init__(self) -> None:
         if self.sampling.top_p != 1.0 or self.sampling.temperature <= 0:
@@ -140,6 +163,4 @@ class TrainConfig:
                 "training needs sampling.top_p = 1 and sampling.temperature > 0 (a truncated distribution biases the "
                 f"probability ratio); got top_p {self.sampling.top_p}, temperature {self.sampling.temperature}"
             )
-        for name in ("iterations", "tasks_per_iteration", "checkpoint_every", "keep_checkpoints"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        _at_least(self, iterations=1, tasks_per_iteration=1, seed=0, checkpoint_every=1, keep_checkpoints=1)

@@ -58,6 +58,7 @@ def train(
             vocabulary=len(policy.tokenizer),
             seed=(config.seed, iteration),
         )
+        policy.forget()  # the update needs the memory of the keys and values
         check_usable(episodes, policy.max_length)
         groups = groups_of(episodes, plan.group_size)
         credit = algorithm.credit(groups, updater.readings(algorithm, trainable(groups)))

@@ -58,9 +58,13 @@ def launch(config: TrainConfig, console: Console | None = None) -> Path:
 
 
 def load_policy(config: TrainConfig) -> TransformersPolicy:
-    """The model of ``config`` in its format, in float32 on a CPU and bfloat16 on CUDA unless told otherwise."""
+    """The model of ``config`` in its format.
+
+    In float32 unless told otherwise: AdamW steps the weights themselves, and in bfloat16 most weights are so coarse that a step
+    of the usual size (1e-6) is rounded away.
+    """
     device = config.device or default_device()
-    dtype = ("bfloat16" if device.startswith("cuda") else "float32") if config.dtype == "auto" else config.dtype
+    dtype = "float32" if config.dtype == "auto" else config.dtype
     policy = TransformersPolicy.from_pretrained(config.model, dtype=dtype, device=device)
     chosen: Format
     if config.format.kind == "inline":

@@ -10,7 +10,7 @@ import contextlib
 import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import gymnasium as gym
@@ -18,6 +18,7 @@ import numpy as np
 
 from agentic_gym.episodes import Episode, Group, Response
 from agentic_gym.policies.base import Policy, Sampling
+from agentic_gym.text_env import TextEnv
 
 __all__ = [
     "EnvPool",
@@ -28,6 +29,7 @@ __all__ = [
     "reset_episode",
     "rollout",
     "step_episode",
+    "with_stops",
 ]
 
 TextEnvironment = gym.Env[str, str]
@@ -132,6 +134,7 @@ def rollout(
                 on_finished(episodes[-1])
         blocking = any(getattr(env.unwrapped, "blocking", False) for env in envs)
         active = [i for i, episode in enumerate(episodes) if not episode.done]
+        sampling = with_stops(sampling, envs)
         while active:
             responses = policy.respond([episodes[i] for i in active], sampling)
             rows = [(envs[i], episodes[i], response) for i, response in zip(active, responses, strict=True)]
@@ -146,6 +149,16 @@ def rollout(
             usable = i < len(episodes) and episodes[i].error is None and episodes[i].done
             pool.give_back(env, usable=usable)
     return episodes
+
+
+def with_stops(sampling: Sampling, envs: Sequence[TextEnvironment]) -> Sampling:
+    """``sampling`` that also ends a turn at the closing tags of these environments, such as those of tools of your own.
+
+    They come first: some servers take only a few stop strings.
+    """
+    grammars = dict.fromkeys(env.unwrapped.grammar for env in envs if isinstance(env.unwrapped, TextEnv))
+    own = [tag for grammar in grammars for tag in grammar.stop_strings]
+    return replace(sampling, stop=tuple(dict.fromkeys((*own, *sampling.stop))))
 
 
 def groups_of(episodes: Sequence[Episode], group_size: int) -> list[Group]:

@@ -112,8 +112,8 @@ class Updater:
                 figures["value_loss"] = figures.get("value_loss", 0.0) + float(value_loss.detach())
             if not bool(torch.isfinite(loss)):
                 raise TrainingError(
-                    f"the loss is {float(loss.detach())}: no step was taken. Lower optimizer.lr or raise grad clipping, and "
-                    "resume from the last checkpoint"
+                    f"the loss is {float(loss.detach())}: no step was taken. Start another run with a lower optimizer.lr or "
+                    "grad_clip, its model being the last checkpoint"
                 )
             loss.backward()  # type: ignore[no-untyped-call]
             with torch.no_grad():
@@ -294,7 +294,8 @@ def clipped_step(optimizer: torch.optim.Optimizer, config: OptimizerConfig, step
     norm = float(torch.nn.utils.clip_grad_norm_(parameters, config.grad_clip))
     if not math.isfinite(norm):
         raise TrainingError(
-            f"the gradient norm is {norm}: no step was taken. Lower optimizer.lr, and resume from the last checkpoint"
+            f"the gradient norm is {norm}: no step was taken. Start another run with a lower optimizer.lr, its model being the "
+            "last checkpoint"
         )
     for group in optimizer.param_groups:
         group["lr"] = config.lr * schedule_factor(config, step, total)

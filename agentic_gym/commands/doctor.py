@@ -25,8 +25,8 @@ _EXTRAS = (
     ),
     ("gguf", ("gguf",), "GGUF model files"),
     ("data", ("datasets", "pyarrow"), "data sets from the hub, parquet files"),
-    ("search", ("bm25s",), "the search tool"),
     ("webshop", ("rapidfuzz",), "WebShop"),
+    ("dense", ("sentence_transformers", "faiss"), "search by vectors"),
     ("serve", ("starlette", "uvicorn"), "servers"),
     ("alfworld", ("alfworld",), "the original ALFWorld engine"),
 )

@@ -9,7 +9,7 @@ pytest.importorskip("torch")
 
 from agentic_gym.policies.base import Sampling
 from agentic_gym.trainers import config as module
-from agentic_gym.trainers.config import TrainConfig
+from agentic_gym.trainers.config import EnvConfig, OptimizerConfig, SFTConfig, TrainConfig
 
 CLASSES = [getattr(module, name) for name in module.__all__]
 
@@ -35,3 +35,22 @@ def test_sampling_that_biases_the_ratio_is_refused(sampling):
 def test_counts_begin_at_one(name):
     with pytest.raises(ValueError, match=f"{name} must be at least 1, got 0"):
         TrainConfig(**{name: 0})
+
+
+@pytest.mark.parametrize(
+    ("cls", "name", "value"),
+    [
+        (OptimizerConfig, "grad_clip", 0.0),
+        (OptimizerConfig, "grad_clip", -1.0),
+        (OptimizerConfig, "lr", float("nan")),
+        (OptimizerConfig, "epochs", 0),
+        (OptimizerConfig, "betas", (0.9, 1.0)),
+        (SFTConfig, "epochs", 0.0),
+        (SFTConfig, "batch", 0),
+        (EnvConfig, "tool_budget", -1),
+        (TrainConfig, "seed", -1),
+    ],
+)
+def test_what_would_train_nothing_or_backwards_is_refused(cls, name, value):
+    with pytest.raises(ValueError, match=f"{name} must be .*, got "):
+        cls(**{name: value})

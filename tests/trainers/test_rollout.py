@@ -203,3 +203,25 @@ def test_a_rollout_does_not_depend_on_its_batch(policy, make_env, tasks):
     for episode in together:
         assert [s.start for s in episode.trace.spans] == [0, *[s.end for s in episode.trace.spans[:-1]]]
         assert episode.trace.spans[-1].end == len(episode.trace)
+
+
+@pytest.mark.parametrize("branching", [False, True])
+def test_a_turn_also_ends_at_the_tag_of_a_tool_of_ones_own(branching):
+    from agentic_gym.trainers.algorithm import Branching, RolloutPlan
+    from agentic_gym.trainers.branching import group_rollout
+
+    class Lamp(Echo):
+        name = "lamp"
+
+    asked = []
+
+    class Listening:
+        def respond(self, episodes, sampling):
+            asked.append(sampling.stop)
+            return [Response("<answer>0</answer>", (1,), (2,), (0.0,), (0.5,), (18,)) for _ in episodes]
+
+    plan = RolloutPlan(2, branching=Branching(initial=1) if branching else None)
+    with EnvPool(lambda: Sums(tools=[Lamp()])) as pool:
+        group_rollout(Listening(), pool, [0], plan, Sampling(), vocabulary=10)
+    assert all(stop[:3] == ("</lamp>", "</tool_call>", "</answer>") for stop in asked)
+    assert all(set(Sampling().stop) < set(stop) and len(set(stop)) == len(stop) for stop in asked)
