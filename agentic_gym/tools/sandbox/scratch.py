@@ -7,9 +7,12 @@ import fcntl
 import os
 import stat
 import tempfile
+import time
 from collections.abc import Iterator
 
 _MAX_DEPTH = 64
+_FEW = 32
+"""Entries that are removed however long that takes."""
 _STEP = 64
 """Entries of one directory that are measured at a time."""
 _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -19,22 +22,28 @@ class TooMuch(Exception):
     """There is more to remove than was allowed for."""
 
 
-def empty(path: str, budget: float = float("inf")) -> None:
+def empty(path: str, budget: float = float("inf"), seconds: float = float("inf")) -> None:
     """Remove everything below `path`, however deep, whatever its modes; `path` itself stays.
 
     Each directory is flattened: its sub-directories are renamed into the top one, so no path gets long and
     nothing recurses. Nobody else may be changing the tree (its owner is dead). Raises OSError on failure, TooMuch
-    after `budget` entries.
+    where there are more than `budget` entries, or more than a few and `seconds` have passed.
     """
     os.chmod(path, 0o700)
     top = os.open(path, _OPEN_DIRECTORY)
-    serial = 0
+    serial = seen = 0
+    end = time.monotonic() + seconds
+
+    def allow(entries: int) -> None:
+        nonlocal seen
+        seen += entries
+        if seen > budget or (seen > _FEW and time.monotonic() > end):
+            raise TooMuch(path)
+
     try:
         while names := os.listdir(top):
             for name in names:
-                budget -= 1
-                if budget < 0:
-                    raise TooMuch(path)
+                allow(1)
                 if not _is_directory(name, top):
                     os.unlink(name, dir_fd=top)
                     continue
@@ -42,7 +51,7 @@ def empty(path: str, budget: float = float("inf")) -> None:
                 inner = os.open(name, _OPEN_DIRECTORY, dir_fd=top)
                 try:
                     inside = os.listdir(inner)
-                    budget -= len(inside)
+                    allow(len(inside))
                     for child in inside:
                         if _is_directory(child, inner):
                             os.chmod(child, 0o700, dir_fd=inner)

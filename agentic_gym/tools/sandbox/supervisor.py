@@ -32,8 +32,8 @@ _LOOK_SECONDS = 0.003
 """How long one such look may keep the others waiting; a large scratch directory takes several."""
 _MAX_PAGE_TABLES = 32 * 2**20
 """Bytes; a program that fills its memory has about one MB of them."""
-_EMPTY_BUDGET = 300
-"""Files and directories that are removed between two calls; more are removed in the background."""
+_EMPTY_ENTRIES, _EMPTY_SECONDS = 300, 0.02
+"""Files and directories that are removed between two calls, and for how long; others are removed in the background."""
 _DYING_SECONDS = 0.02
 """How long a killed child may take to be gone before its call is answered all the same."""
 _FOREVER = float("inf")
@@ -269,13 +269,12 @@ class Supervisor:
         channel.close()
         if self.prepared.features.level == "process":
             prepare.kill_strays(pid, keep=self.prepared.template)
-        answer: dict[str, Any] = {}
         if call is not None:
             killed = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
             reason = call.reason
             if reason is None and killed in (signal.SIGKILL, signal.SIGXCPU) and cpu >= call.request["work"][0] - 0.1:
                 reason = "timeout"
-            answer = {
+            answer: dict[str, Any] = {
                 "reason": reason,
                 "memory": second == protocol.MEMORY,
                 "returncode": None if killed is not None else os.WEXITSTATUS(status),
@@ -286,14 +285,13 @@ class Supervisor:
             }
             if first != protocol.READY:
                 answer["failed"] = first[1:].decode("utf-8", "replace") or "the child ended before it was ready"
+            self._answer(call, answer)
         try:
             path = (of.place.root or "") + of.place.scratch
-            scratch.empty(path, _EMPTY_BUDGET)
+            scratch.empty(path, _EMPTY_ENTRIES, _EMPTY_SECONDS)
             scratch.mark(path)
         except (scratch.TooMuch, OSError):
             self._abandon(of)
-        if call is not None:
-            self._answer(call, answer)
 
     def _abandon(self, of: Slot) -> None:
         """Give up a slot whose scratch directory would take long to empty; nobody shall wait for that."""

@@ -125,7 +125,7 @@ class AttackRange:
         for name in os.listdir("/proc"):
             if name.isdigit():
                 try:
-                    fields = Path(f"/proc/{name}/stat").read_text().rsplit(")", 1)[1].split()
+                    fields = Path(f"/proc/{name}/stat").read_text(errors="replace").rsplit(")", 1)[1].split()
                 except OSError:
                     continue
                 parents[int(name)] = int(fields[1])

@@ -46,7 +46,7 @@ def _processes(tag: str) -> list[str]:
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             try:
                 line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
-                state = (entry / "stat").read_text().rsplit(")", 1)[1].split()[0]
+                state = (entry / "stat").read_text(errors="replace").rsplit(")", 1)[1].split()[0]
             except OSError:
                 continue
             if tag in line and state != "Z":
@@ -121,7 +121,7 @@ def test_hostile_runs_leave_no_process_and_no_memory(sandbox: Sandbox) -> None:
 def _status(pid: int) -> list[str]:
     """State and parent of a process; empty when it is gone."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[:2]
+        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rsplit(")", 1)[1].split()[:2]
     except OSError:
         return []
 

@@ -51,6 +51,24 @@ def test_a_very_deep_tree(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_emptying_gives_up_on_many_entries_and_on_slow_ones(tmp_path: Path) -> None:
+    for number in range(40):
+        (tmp_path / str(number)).touch()
+    with pytest.raises(scratch.TooMuch):
+        scratch.empty(str(tmp_path), budget=39)
+    (tmp_path / "folder").mkdir()
+    for number in range(40):
+        (tmp_path / "folder" / str(number)).touch()
+    with pytest.raises(scratch.TooMuch):
+        scratch.empty(str(tmp_path), seconds=0)
+    assert list(tmp_path.iterdir())
+    scratch.empty(str(tmp_path))
+    for number in range(20):
+        (tmp_path / str(number)).touch()
+    scratch.empty(str(tmp_path), seconds=0)  # a few are removed in any case
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_links_are_removed_and_not_followed(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     (outside / "deep").mkdir(parents=True)
