@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import struct
@@ -18,14 +19,27 @@ _NET_RIGHTS = 0b11  # bind and connect TCP, ABI 4
 _SCOPES = 0b11  # abstract unix sockets and signals, ABI 6
 _RULE_PATH_BENEATH = 1
 _CREATE_RULESET_VERSION = 1
+_REASONS = {
+    errno.ENOSYS: "this kernel has none (it needs Linux 5.13, built with CONFIG_SECURITY_LANDLOCK)",
+    errno.EOPNOTSUPP: "switched off at boot; add 'landlock' to the list in the kernel's lsm= parameter",
+}
 
 
 def abi_version() -> int:
     """The kernel's Landlock ABI; 0 where Landlock is absent or switched off."""
     try:
-        return kernel.syscall(kernel.SYS_LANDLOCK_CREATE_RULESET, None, 0, _CREATE_RULESET_VERSION)
+        return _ask()
     except OSError:
         return 0
+
+
+def _ask() -> int:
+    try:
+        return kernel.syscall(kernel.SYS_LANDLOCK_CREATE_RULESET, None, 0, _CREATE_RULESET_VERSION)
+    except OSError as error:
+        if (reason := _REASONS.get(error.errno or 0)) is None:
+            raise
+        raise OSError(reason) from error
 
 
 def restrict(read: Iterable[str], write: Iterable[str], devices: Iterable[str]) -> None:
@@ -34,9 +48,7 @@ def restrict(read: Iterable[str], write: Iterable[str], devices: Iterable[str]) 
     Everything else that Landlock handles is refused from then on, for this process and its children.
     Paths that do not exist are left out. Needs no_new_privs. Raises OSError when the kernel refuses.
     """
-    abi = abi_version()
-    if abi < 1:
-        raise OSError("Landlock is not available")
+    abi = _ask()
     files = (1 << _FS_RIGHTS.get(abi, 16)) - 1
     attributes = struct.pack("=QQQ", files, _NET_RIGHTS, _SCOPES)
     size = 8 if abi < 4 else 16 if abi < 6 else 24

@@ -71,9 +71,10 @@ def choose(features: Features, isolation: str, min_level: str) -> str:
         return isolation
     best = next(level for level in reversed(LEVELS) if not features.obstacle(level))
     if LEVELS.index(best) < LEVELS.index(min_level):
+        obstacles = dict.fromkeys(features.obstacle(level) for level in LEVELS[LEVELS.index(min_level) :])
         raise SandboxUnavailable(
             f"this machine reaches isolation {best!r}, below min_level={min_level!r} "
-            f"({features.obstacle(min_level)}); pass min_level={best!r} to accept it, or run the code "
+            f"({'; '.join(obstacles)}); pass min_level={best!r} to accept it, or run the code "
             "elsewhere with RemoteSandbox(url)"
         )
     return best

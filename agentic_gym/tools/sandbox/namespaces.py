@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import struct
@@ -25,6 +26,13 @@ SCRATCH = "/tmp"
 """Where a run sees its scratch directory, under its private root."""
 _SLOTS = "/slots"
 _ROOT = "/root"
+_SETTINGS = "/proc/sys"
+_SWITCHES = {
+    "user.max_user_namespaces": "0",
+    "kernel.unprivileged_userns_clone": "0",
+    "kernel.apparmor_restrict_unprivileged_userns": "1",
+}
+"""Settings of the machine with the values that take user namespaces away."""
 
 
 def enter() -> int:
@@ -34,7 +42,10 @@ def enter() -> int:
     guardian's id as seen from outside. Raises OSError where the kernel does not allow user namespaces.
     """
     user, group, guardian = os.getuid(), os.getgid(), os.getpid()
-    kernel.call("unshare", _NEWUSER | _NEWNS | _NEWPID | _NEWNET | _NEWIPC | _NEWUTS)
+    try:
+        kernel.call("unshare", _NEWUSER | _NEWNS | _NEWPID | _NEWNET | _NEWIPC | _NEWUTS)
+    except OSError as error:
+        raise OSError(error.errno, f"{error.strerror}{_switched_off()}") from error
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
     Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
@@ -46,6 +57,16 @@ def enter() -> int:
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))
     _, status = os.waitpid(inner, 0)
     os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+
+
+def _switched_off() -> str:
+    """Which settings forbid user namespaces, to be put behind a message; "" for none."""
+    found = []
+    for name, value in _SWITCHES.items():
+        with contextlib.suppress(OSError):
+            if Path(_SETTINGS, *name.split(".")).read_text().strip() == value:
+                found.append(f"{name} is {value}")
+    return f" ({', '.join(found)})" if found else ""
 
 
 def build_root(readable: Iterable[str]) -> None:

@@ -17,7 +17,9 @@ What the policy leaves out, and why it matters:
 - fallocate and O_TMPFILE, but under a private root: the first takes a whole disk in one call, the second makes files
   that leave no trace in any directory;
 - sendmsg, threads with descriptors of their own: would hide open, deleted files from the count of disk space;
-- O_TRUNC on a read-only open (truncates without the write right, on kernels before Landlock ABI 3).
+- O_TRUNC on a read-only open (truncates without the write right, on kernels before Landlock ABI 3);
+- the access mode 3, which gives neither reading nor writing: Landlock lets it open any file, where O_TRUNC still cuts
+  (before ABI 3) and a device's driver still acts.
 """
 
 from __future__ import annotations
@@ -56,7 +58,7 @@ _AF_UNIX, _SOCK_STREAM = 1, 1
 _SOCK_CONNECTED_MASK = 0xB
 """Of a socket type, leaves SOCK_STREAM for SOCK_STREAM and SOCK_SEQPACKET, and for no other."""
 _OPEN_CONSTANT = 0x5EA1F111  # stands for the process id until it is known
-_READ_ONLY_TRUNCATE, _OPEN_MASK, _TMPFILE = 0o1000, 0o1003, 0o20000000
+_READ_ONLY_TRUNCATE, _OPEN_MASK, _ACCESS_MODE, _TMPFILE = 0o1000, 0o1003, 3, 0o20000000
 
 Instruction = tuple[int, int, int, int]
 
@@ -149,10 +151,14 @@ def seal_filter() -> Filter:
 def _argument_checks(*, tmpfile: bool) -> dict[str, list[Instruction]]:
     """System calls that depend on their arguments: what is loaded, what is compared, what is returned."""
     nameless = [] if tmpfile else [(_ANY_BIT, 0, 1, _TMPFILE), _ret(_EOPNOTSUPP)]
-    truncating = [*nameless, (_AND, 0, 0, _OPEN_MASK), (_EQUAL, 0, 1, _READ_ONLY_TRUNCATE), _ret(_EPERM), _ret(_ALLOW)]
+    flags = [
+        *nameless,
+        (_AND, 0, 0, _OPEN_MASK), (_EQUAL, 2, 0, _READ_ONLY_TRUNCATE),
+        (_AND, 0, 0, _ACCESS_MODE), (_EQUAL, 0, 1, _ACCESS_MODE), _ret(_EPERM), _ret(_ALLOW),
+    ]  # fmt: skip
     return {
-        "open": [_argument(1), *truncating],
-        "openat": [_argument(2), *truncating],
+        "open": [_argument(1), *flags],
+        "openat": [_argument(2), *flags],
         "sendto": [
             _argument(4), (_EQUAL, 0, 3, 0), _argument(4, high=True), (_EQUAL, 0, 1, 0),
             _ret(_ALLOW), _ret(_EPERM),

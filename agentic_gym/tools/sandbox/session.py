@@ -110,7 +110,10 @@ class Session:
                 except SupervisorDied as error:
                     return {"failed": str(error)}
             if self._cells.fileno() in events:
-                word = self._cells.recv(32)
+                try:
+                    word = self._cells.recv(32)
+                except ConnectionResetError:  # ended before it took the cell
+                    word = b""
                 if word in endings:
                     return reason or endings[word]
                 if not word:

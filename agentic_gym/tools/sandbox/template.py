@@ -71,6 +71,7 @@ def _readable(extra: list[str]) -> list[str]:
     paths = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
     paths += site.getsitepackages()
     paths += [os.path.dirname(os.__file__), "/usr/share/zoneinfo"]
+    paths.append("/etc/alternatives")  # holds links only; Debian's libblas.so.3 leads through it
     with contextlib.suppress(OSError), open("/proc/self/maps") as maps:
         for line in maps:
             name = line.split(maxsplit=5)[-1].strip()

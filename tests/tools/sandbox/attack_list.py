@@ -7,6 +7,7 @@ environment, @PORT@ a canary server on loopback, @PID@ the caller.
 
 from __future__ import annotations
 
+import platform
 from typing import NamedTuple
 
 
@@ -17,7 +18,26 @@ class Attack(NamedTuple):
     timeout: float = 1.5
 
 
-_LIBC = "import ctypes, os\nlibc = ctypes.CDLL(None, use_errno=True)\nsc = libc.syscall\nsc.restype = ctypes.c_long\n"
+_NUMBERS = """
+shmget:29:194 vfork:58:-1 clone:56:220 clone3:435:435 tgkill:234:131 tkill:200:130 rt_sigqueueinfo:129:138
+pidfd_send_signal:424:424 pidfd_open:434:434 sched_setaffinity:203:122 prlimit64:302:261 ptrace:101:117
+process_vm_readv:310:270 pidfd_getfd:438:438 kcmp:312:272 open_by_handle_at:304:265 openat2:437:437 accept4:288:242
+io_uring_setup:425:425 bpf:321:280 perf_event_open:298:241 userfaultfd:323:282 add_key:248:217 keyctl:250:219
+pivot_root:155:41 open_tree:428:428 fsopen:430:430 capset:126:91 personality:135:92 syncfs:306:267 seccomp:317:277
+semget:64:190 landlock_restrict_self:446:446 setrlimit:160:164
+"""
+"""System calls that the snippets make by number, on x86_64 and aarch64; -1 for one that does not exist."""
+
+_COLUMN = 2 if platform.machine() in ("aarch64", "arm64") else 1
+_TABLE = {row[0]: int(row[_COLUMN]) for row in (entry.split(":") for entry in _NUMBERS.split())}
+_LIBC = f"""
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+libc.syscall.restype = ctypes.c_long
+numbers = {_TABLE}
+def sc(name, *arguments): return libc.syscall(numbers[name], *arguments)
+""".lstrip()
+
 _CHANNEL = """
 import os, socket
 for f in range(3, 64):
@@ -27,7 +47,7 @@ for f in range(3, 64):
 
 
 def _syscall(name: str, call: str, *, goal: str = ">= 0") -> Attack:
-    """A raw system call that must fail (x86_64 numbers: elsewhere the number means something as forbidden)."""
+    """A raw system call that must fail."""
     return Attack("kernel", name, f"{_LIBC}r = {call}\nprint('PWNED' if r {goal} else 'denied', r)")
 
 
@@ -71,7 +91,7 @@ x = bytearray(4 * 2**30)
 print('PWNED')
 """),
     Attack("memory", "zip bomb", "import zlib\nd = zlib.compress(bytes(10**7))\no = zlib.decompressobj()\nk = []\nwhile True: k.append(zlib.decompress(d))"),
-    Attack("memory", "sysv shared memory", _LIBC + "r = sc(29, 0, 2**26, 0o1600)\nprint('PWNED' if r >= 0 else 'denied')"),
+    Attack("memory", "sysv shared memory", _LIBC + "r = sc('shmget', 0, 2**26, 0o1600)\nprint('PWNED' if r >= 0 else 'denied')"),
     Attack("memory", "deep nesting", "eval('(' * 10**6 + ')' * 10**6)"),
     Attack("memory", "deep recursion", "import sys\nsys.setrecursionlimit(10**9)\ndef f(): f()\nf()"),
     Attack("memory", "recursive repr", "x = []\nfor _ in range(10**6): x = [x]\nprint(x)"),
@@ -106,7 +126,7 @@ print('PWNED' if held > 100 * 2**20 else 'few', held)
 """, 3.0),
     Attack("memory", "the file behind standard input", "import os\ntry:\n  for _ in range(31): os.write(0, bytes(2**20))\n  print('PWNED')\nexcept OSError as e: print(e)"),
     _program("memory", "page tables", """
-import ctypes, threading, time
+import ctypes, threading, time, platform
 libc = ctypes.CDLL(None)
 libc.mmap.restype = ctypes.c_void_p
 size, start = ctypes.c_size_t(4096), ctypes.c_long(0)
@@ -119,7 +139,7 @@ def scatter():
             held += 1
     print('PWNED' if held > 30000 else 'few', held)
 threading.Thread(target=scatter).start()
-libc.syscall(60, 0)
+libc.syscall(60 if platform.machine() == 'x86_64' else 93, 0)
 """, 5.0),
     Attack("memory", "code too large to read", "'" + "x" * 10**6 + "'"),
     # -- output
@@ -189,7 +209,7 @@ for i in range(50):
 print('PWNED 1.5 GB')
 """, 6.0),
     _program("disk", "hidden by the end of the main thread", """
-import ctypes, os, threading, time
+import ctypes, os, threading, time, platform
 def fill():
     time.sleep(0.05)
     keep = []
@@ -200,7 +220,7 @@ def fill():
     print('PWNED 1.5 GB', flush=True)
     os._exit(0)
 threading.Thread(target=fill).start()
-ctypes.CDLL(None).syscall(60, 0)
+ctypes.CDLL(None).syscall(60 if platform.machine() == 'x86_64' else 93, 0)
 """, 6.0),
     _program("disk", "hidden beside what vanishes", """
 import os, threading
@@ -271,16 +291,17 @@ print('PWNED 1.5 GB')
     Attack("processes", "exec of a library", "import os, sys\nos.execv(sys.executable, [sys.executable, '-c', 'print(\"PWNED\")'])"),
     Attack("processes", "multiprocessing", "import multiprocessing as m\np = m.Process(target=print, args=('PWNED',))\np.start(); p.join()"),
     Attack("processes", "pty", "import pty\npty.fork()\nprint('PWNED')"),
-    Attack("processes", "raw vfork", _LIBC + "r = sc(58)\nif r == 0: os._exit(0)\nprint('PWNED' if r > 0 else 'denied')"),
-    Attack("processes", "raw clone", _LIBC + "r = sc(56, 17, 0, 0, 0, 0)\nif r == 0: os._exit(0)\nprint('PWNED' if r > 0 else 'denied')"),
-    Attack("processes", "raw clone3", _LIBC + "import struct\na = struct.pack('8Q', 0, 0, 0, 0, 17, 0, 0, 0)\nr = sc(435, a, 64)\nif r == 0: os._exit(0)\nprint('PWNED' if r > 0 else 'denied')"),
-    Attack("processes", "clone into a namespace as a thread", _LIBC + "r = sc(56, 0x10000 | 0x10000000 | 0x900, 0, 0, 0, 0)\nprint('PWNED' if r > 0 else 'denied')"),
+    Attack("processes", "raw vfork", _LIBC + "r = sc('vfork')\nif r == 0: os._exit(0)\nprint('PWNED' if r > 0 else 'denied')"),
+    Attack("processes", "raw clone", _LIBC + "r = sc('clone', 17, 0, 0, 0, 0)\nif r == 0: os._exit(0)\nprint('PWNED' if r > 0 else 'denied')"),
+    Attack("processes", "raw clone3", _LIBC + "import struct\na = struct.pack('8Q', 0, 0, 0, 0, 17, 0, 0, 0)\nr = sc('clone3', a, 64)\nif r == 0: os._exit(0)\nprint('PWNED' if r > 0 else 'denied')"),
+    Attack("processes", "clone into a namespace as a thread", _LIBC + "r = sc('clone', 0x10000 | 0x10000000 | 0x900, 0, 0, 0, 0)\nprint('PWNED' if r > 0 else 'denied')"),
     Attack("processes", "memfd and exec", "import os\nf = os.memfd_create('x')\nos.write(f, b'#!/bin/sh\\necho PWNED')\nos.execve(f, ['x'], {})"),
     _program("threads", "small threads from C", """
 import ctypes, time
 pt = ctypes.CDLL(None)
 attr = ctypes.create_string_buffer(256)
-pt.pthread_attr_init(attr); pt.pthread_attr_setstacksize(attr, 16384)
+pt.pthread_attr_init(attr)
+for size in (131072, 16384): pt.pthread_attr_setstacksize(attr, size)  # the least that aarch64 and x86_64 take
 fn = ctypes.cast(pt.pause, ctypes.c_void_p)
 n = 0
 t = ctypes.c_ulong()
@@ -293,10 +314,10 @@ print('PWNED' if n > 200 else 'few', n)
     Attack("signals", "kill the caller", "import os\nos.kill(@PID@, 9)\nprint('PWNED')"),
     Attack("signals", "kill the group", "import os\ntry: os.killpg(0, 9)\nexcept OSError: print('denied')\nos.kill(-os.getppid(), 9)"),
     Attack("signals", "probe processes", "import os\nfor p in range(1, 2000):\n  if p == os.getpid(): continue\n  try: os.kill(p, 0); print('PWNED', p); break\n  except OSError: pass"),
-    _syscall("tgkill", "sc(234, os.getppid(), os.getppid(), 9)"),
-    _syscall("tkill", "sc(200, os.getppid(), 9)"),
-    _syscall("sigqueue", "sc(129, os.getppid(), 9, bytes(128))"),
-    _syscall("pidfd_send_signal", "sc(424, sc(434, os.getppid(), 0), 9, 0, 0)"),
+    _syscall("tgkill", "sc('tgkill', os.getppid(), os.getppid(), 9)"),
+    _syscall("tkill", "sc('tkill', os.getppid(), 9)"),
+    _syscall("sigqueue", "sc('rt_sigqueueinfo', os.getppid(), 9, bytes(128))"),
+    _syscall("pidfd_send_signal", "sc('pidfd_send_signal', sc('pidfd_open', os.getppid(), 0), 9, 0, 0)"),
     _program("signals", "SIGIO owner", """
 import fcntl, os, socket
 a, b = socket.socketpair()
@@ -308,13 +329,13 @@ print('PWNED')
 """),
     _syscall("FIOSETOWN", "libc.ioctl(os.pipe()[0], 0x8901, ctypes.byref(ctypes.c_int(os.getppid())))"),
     _syscall("renice the parent", "libc.setpriority(0, os.getppid(), 19)", goal="== 0"),
-    _syscall("pin the parent", "sc(203, @PID@, 8, bytes([1] + [0] * 7))", goal="== 0"),
-    _syscall("limit the parent", "sc(302, os.getppid(), 7, bytes(16), 0)", goal="== 0"),
-    _syscall("read the parent's limits", "sc(302, os.getppid(), 7, 0, bytes(16))", goal="== 0"),
-    _syscall("ptrace", "sc(101, 16, os.getppid(), 0, 0)", goal="== 0"),
-    _syscall("process_vm_readv", "sc(310, os.getppid(), bytes(16), 1, bytes(16), 1, 0)"),
-    _syscall("pidfd_getfd", "sc(438, sc(434, os.getppid(), 0), 0, 0)"),
-    _syscall("kcmp", "sc(312, os.getpid(), os.getppid(), 0, 0, 0)"),
+    _syscall("pin the parent", "sc('sched_setaffinity', @PID@, 8, bytes([1] + [0] * 7))", goal="== 0"),
+    _syscall("limit the parent", "sc('prlimit64', os.getppid(), 7, bytes(16), 0)", goal="== 0"),
+    _syscall("read the parent's limits", "sc('prlimit64', os.getppid(), 7, 0, bytes(16))", goal="== 0"),
+    _syscall("ptrace", "sc('ptrace', 16, os.getppid(), 0, 0)", goal="== 0"),
+    _syscall("process_vm_readv", "sc('process_vm_readv', os.getppid(), bytes(16), 1, bytes(16), 1, 0)"),
+    _syscall("pidfd_getfd", "sc('pidfd_getfd', sc('pidfd_open', os.getppid(), 0), 0, 0)"),
+    _syscall("kcmp", "sc('kcmp', os.getpid(), os.getppid(), 0, 0, 0)"),
     _syscall("survive the parent", "libc.prctl(1, 0, 0, 0, 0)", goal="== 0"),
     Attack("signals", "a name in odd bytes", _LIBC + "libc.prctl(15, b'\\xff\\xfe) R 1\\n', 0, 0, 0)\nimport threading, time\nthreading.Thread(target=time.sleep, args=(0.1,)).start()\nopen('x', 'w').close()\ntime.sleep(0.1)"),
     Attack("signals", "a name in odd bytes at the time-out", _LIBC + "libc.prctl(15, b'\\xff) ', 0, 0, 0)\nwhile True: pass", 0.3),
@@ -323,16 +344,16 @@ print('PWNED')
     Attack("signals", "a date left on the scratch directory", "import os\nos.utime('.', (77, 77))"),
     Attack("signals", "a date found on the scratch directory", "import os\nprint('PWNED' if os.stat('.').st_mtime == 77 else 'clean')"),
     _program("time", "spin after the main thread's end", """
-import ctypes, threading
+import ctypes, threading, platform
 def f():
     while True: pass
 threading.Thread(target=f).start()
-ctypes.CDLL(None).syscall(60, 0)
+ctypes.CDLL(None).syscall(60 if platform.machine() == 'x86_64' else 93, 0)
 """, 0.5),
     _program("time", "sleep after the main thread's end", """
-import ctypes, threading, time
+import ctypes, threading, time, platform
 threading.Thread(target=time.sleep, args=(60,)).start()
-ctypes.CDLL(None).syscall(60, 0)
+ctypes.CDLL(None).syscall(60 if platform.machine() == 'x86_64' else 93, 0)
 """, 0.5),
     # -- reading
     Attack("files", "secret by relative path", "import os\nprint('PWNED', open(os.path.relpath('@HOME@/.ssh/id_rsa')).read())"),
@@ -349,19 +370,22 @@ ctypes.CDLL(None).syscall(60, 0)
     Attack("files", "the caller's descriptors", "import os\nprint('PWNED', os.listdir('/proc/@PID@/fd'))"),
     Attack("files", "passwd and shadow", "for f in ('/etc/passwd', '/etc/shadow', '/etc/hosts', '/etc/hostname'):\n  try: print('PWNED', open(f).read()[:10])\n  except OSError as e: print(e)"),
     Attack("files", "kernel files", "for f in ('/proc/net/tcp', '/proc/version', '/proc/mounts', '/sys/kernel/notes', '/sys/class/net/lo/address'):\n  try: print('PWNED', open(f, 'rb').read()[:10])\n  except OSError as e: print(e)"),
-    Attack("files", "root directory", "import os\nd = os.listdir('/')\nprint('PWNED' if 'etc' in d or 'home' in d else d)"),
+    Attack("files", "root directory", "import os\nd = os.listdir('/')\nprint('PWNED' if 'home' in d or 'etc' in d and os.listdir('/etc') != ['alternatives'] else d)"),
+    Attack("files", "wake a device", "import os\nfor d in ('/dev/ptmx', '/dev/tty', '/dev/fuse', '/dev/loop-control', '/dev/net/tun'):\n  try: print('PWNED', os.open(d, 3))\n  except OSError as e: print(e)"),
     Attack("files", "devices", "for d in ('/dev/mem', '/dev/kmsg', '/dev/tty', '/dev/vda', '/dev/sda', '/dev/fuse', '/dev/kvm', '/dev/ptmx', '/dev/shm'):\n  try: open(d, 'rb', 0); print('PWNED', d)\n  except OSError as e: print(e)"),
     Attack("files", "map a secret", "import numpy as np\nprint('PWNED', bytes(np.memmap('@HOME@/.ssh/id_rsa', mode='r'))[:5])"),
     Attack("files", "sendfile of a secret", "import os, socket\na, b = socket.socketpair()\nf = os.open('@HOME@/.ssh/id_rsa', 0)\nos.sendfile(a.fileno(), f, 0, 100)\nprint('PWNED', b.recv(100))"),
     Attack("files", "execfile", "import runpy\nprint('PWNED', runpy.run_path('@OUT@/canarymod.py'))"),
     Attack("files", "library from outside", "import ctypes\nctypes.CDLL('@OUT@/canarymod.py')\nprint('PWNED')"),
     Attack("files", "watch a directory", _LIBC + "f = libc.inotify_init()\nr = libc.inotify_add_watch(f, b'@HOME@', 0xfff)\nprint('PWNED' if f >= 0 and r >= 0 else 'denied')"),
-    _syscall("file handles", "sc(304, -100, bytes(16), 0)"),
-    _syscall("openat2", "sc(437, -100, b'@HOME@/.ssh/id_rsa', bytes(24), 24)"),
+    _syscall("file handles", "sc('open_by_handle_at', -100, bytes(16), 0)"),
+    _syscall("openat2", "sc('openat2', -100, b'@HOME@/.ssh/id_rsa', bytes(24), 24)"),
     # -- writing
     Attack("files", "append outside", "open('@OUT@/keep', 'a').write('x')\nprint('PWNED')"),
     Attack("files", "truncate outside", "import os\nos.truncate('@OUT@/keep', 0)\nprint('PWNED')"),
     Attack("files", "truncate by a read-only open", "import os\nos.open('@OUT@/keep', os.O_RDONLY | os.O_TRUNC)\nprint('PWNED')"),
+    Attack("files", "truncate without an access mode", "import os\nos.open('@OUT@/keep', 3 | os.O_TRUNC)\nprint('PWNED')"),
+    Attack("files", "open without an access mode", "import os\nos.open('@HOME@/.ssh/id_rsa', 3)\nprint('PWNED')"),
     Attack("files", "truncate a library", "import os\nos.open(os.__file__, os.O_RDONLY | os.O_TRUNC)\nprint('PWNED')"),
     Attack("files", "write to a library", "import os\nopen(os.__file__, 'a').write('')\nprint('PWNED')"),
     Attack("files", "write beside a library", "import os\nopen(os.path.join(os.path.dirname(os.__file__), 'sbx_litter.py'), 'w')\nprint('PWNED')"),
@@ -395,36 +419,36 @@ ctypes.CDLL(None).syscall(60, 0)
     Attack("network", "message to a path", "import socket\na, b = socket.socketpair()\na.sendmsg([b'x'], [], 0, '\\0sbx-canary-dgram-@PORT@')\nprint('PWNED')"),
     Attack("network", "reconnect a pair", "import socket\na, b = socket.socketpair()\na.connect('\\0sbx-canary-@PORT@')\nprint('PWNED')"),
     Attack("network", "use inherited sockets", "import socket\nfor f in range(3, 64):\n  try: s = socket.socket(fileno=f); s.connect('\\0sbx-canary-@PORT@'); print('PWNED', f)\n  except OSError: pass"),
-    _syscall("socketcall-free accept4", "sc(288, 3, 0, 0, 0)"),
+    _syscall("socketcall-free accept4", "sc('accept4', 3, 0, 0, 0)"),
     # -- kernel interfaces
-    _syscall("io_uring", "sc(425, 8, bytes(120))"),
-    _syscall("bpf", "sc(321, 0, bytes(72), 72)"),
-    _syscall("perf_event_open", "sc(298, bytes(112), 0, -1, -1, 0)"),
-    _syscall("userfaultfd", "sc(323, 1)"),
-    _syscall("add_key", "sc(248, b'user', b'sbx', b'x', 1, -3)"),
-    _syscall("keyctl", "sc(250, 0, -3, 1)"),
+    _syscall("io_uring", "sc('io_uring_setup', 8, bytes(120))"),
+    _syscall("bpf", "sc('bpf', 0, bytes(72), 72)"),
+    _syscall("perf_event_open", "sc('perf_event_open', bytes(112), 0, -1, -1, 0)"),
+    _syscall("userfaultfd", "sc('userfaultfd', 1)"),
+    _syscall("add_key", "sc('add_key', b'user', b'sbx', b'x', 1, -3)"),
+    _syscall("keyctl", "sc('keyctl', 0, -3, 1)"),
     _syscall("unshare mounts", "libc.unshare(0x00020000)"),
     _syscall("unshare users", "libc.unshare(0x10000000)"),
     _syscall("setns", "libc.setns(0, 0)"),
     _syscall("mount", "libc.mount(b'tmpfs', b'.', b'tmpfs', 0, 0)"),
     _syscall("umount", "libc.umount2(b'/tmp', 2)"),
-    _syscall("pivot_root", "sc(155, b'.', b'.')"),
-    _syscall("open_tree", "sc(428, -100, b'/', 1)"),
-    _syscall("fsopen", "sc(430, b'tmpfs', 0)"),
+    _syscall("pivot_root", "sc('pivot_root', b'.', b'.')"),
+    _syscall("open_tree", "sc('open_tree', -100, b'/', 1)"),
+    _syscall("fsopen", "sc('fsopen', b'tmpfs', 0)"),
     _syscall("setuid", "libc.setuid(0)", goal="== 0"),
     _syscall("setgroups", "libc.setgroups(0, 0)", goal="== 0"),
-    _syscall("capset", "sc(126, bytes([0x22, 5, 8, 0x20, 0, 0, 0, 0]), b'\\xff' * 24)", goal="== 0"),
-    _syscall("personality", "sc(135, 0x0400000)"),
+    _syscall("capset", "sc('capset', bytes([0x22, 5, 8, 0x20, 0, 0, 0, 0]), b'\\xff' * 24)", goal="== 0"),
+    _syscall("personality", "sc('personality', 0x0400000)"),
     _syscall("sethostname", "libc.sethostname(b'x', 1)", goal="== 0"),
     _syscall("settime", "libc.clock_settime(0, bytes(16))", goal="== 0"),
     _syscall("reboot", "libc.reboot(0x1234567)", goal="== 0"),
     _syscall("mlockall", "libc.mlockall(3)", goal="== 0"),
-    _syscall("sync", "sc(306, 1)", goal="== 0"),
-    _syscall("second filter with a listener", "sc(317, 1, 8, bytes([1, 0, 0, 0, 0, 0, 0, 0]) + bytes(8))"),
+    _syscall("sync", "sc('syncfs', 1)", goal="== 0"),
+    _syscall("second filter with a listener", "sc('seccomp', 1, 8, bytes([1, 0, 0, 0, 0, 0, 0, 0]) + bytes(8))"),
     _syscall("message queue", "libc.mq_open(b'/sbx', 0o102, 0o600, 0)"),
-    _syscall("semaphore set", "sc(64, 0, 1, 0o1600)"),
-    _syscall("landlock undone", "sc(446, 3, 0)", goal="== 0"),
-    _syscall("x32 table", "sc(0x40000000 + 57)"),
+    _syscall("semaphore set", "sc('semget', 0, 1, 0o1600)"),
+    _syscall("landlock undone", "sc('landlock_restrict_self', 3, 0)", goal="== 0"),
+    _syscall("x32 table", "libc.syscall(0x40000000 + 57)"),
     _program("kernel", "32-bit system call", """
 import ctypes, mmap, platform
 assert platform.machine() == 'x86_64'
@@ -483,7 +507,7 @@ for n in ('AS', 'CPU', 'FSIZE', 'NOFILE', 'CORE', 'MEMLOCK', 'MSGQUEUE', 'SIGPEN
     if -1 in (s, h): print('PWNED', n, s, h)
 """),
     Attack("limits", "descriptors", "import os\nk = []\nwhile len(k) < 500: k.append(os.dup(0))\nprint('PWNED')"),
-    Attack("limits", "raw setrlimit", _LIBC + "r = sc(160, 9, b'\\xff' * 16)\nprint('PWNED' if r == 0 else 'denied')"),
+    Attack("limits", "raw setrlimit", _LIBC + "r = sc('setrlimit', 9, b'\\xff' * 16)\nprint('PWNED' if r == 0 else 'denied')"),
     # -- secrets
     Attack("secrets", "environment in C", _LIBC + "e = ctypes.POINTER(ctypes.c_char_p).in_dll(libc, 'environ')\ni = 0\nwhile e[i]:\n  if (b'@E0@' + b'@E1@') in e[i]: print('PWNED')\n  i += 1"),
     Attack("secrets", "own environ file", "print('PWNED' if (b'@E0@' + b'@E1@') in open('/proc/self/environ', 'rb').read() else 'clean')"),

@@ -1,11 +1,13 @@
 """A place with decoys and canaries, where attacks run and their traces are looked for from outside.
 
 Also a program, so that it can run as another user under a bare interpreter:
-    python attack_range.py LEVEL [ATTACKS.json]    prints {"level": ..., "count": ..., "failures": {...}}
+    python attack_range.py [--scale S] LEVEL [ATTACKS.json ...]
+prints {"level": ..., "count": ..., "failures": {...}}. The scale stretches all times, for an emulated machine.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import secrets
@@ -29,7 +31,8 @@ _ANSWER_SECONDS = 0.5
 class AttackRange:
     """Decoys, canaries and a sandbox; `run` returns what an attack achieved."""
 
-    def __init__(self, level: str) -> None:
+    def __init__(self, level: str, scale: float = 1.0) -> None:
+        self.scale = scale
         self.root = Path(tempfile.mkdtemp(prefix="range-"))
         self.home, self.out = self.root / "home", self.root / "out"
         (self.home / ".ssh").mkdir(parents=True)
@@ -63,10 +66,11 @@ class AttackRange:
     def _watch(self, canary: socket.socket) -> None:
         while True:
             try:
-                canary.accept() if canary.type == socket.SOCK_STREAM else canary.recv(100)
+                taken = canary.accept() if canary.type == socket.SOCK_STREAM else canary.recv(100)
             except OSError:
                 return
             self.touched.append(str(canary))
+            del taken  # only now a connection ends
 
     def _snapshot(self) -> list[object]:
         """Everything outside that an attack might change."""
@@ -91,6 +95,7 @@ class AttackRange:
         values = {"HOME": self.home, "OUT": self.out, "E0": self.halves[0], "E1": self.halves[1]}
         for name, value in {**values, "PORT": self.port, "PID": os.getpid()}.items():
             filled = filled.replace(f"@{name}@", str(value))
+        timeout *= self.scale
         memory = _resident_kb()
         started = time.monotonic()
         result = self.sandbox.execute(filled, timeout)
@@ -102,7 +107,7 @@ class AttackRange:
                 wrong.append(f"reached its goal: {shown[0][:200]}")
         if result.status == "sandbox_error":
             wrong.append(f"blames the sandbox: {result.detail}")
-        if result.wall > timeout + _LATE_SECONDS or late > _ANSWER_SECONDS:
+        if result.wall > timeout + _LATE_SECONDS * self.scale or late > _ANSWER_SECONDS * self.scale:
             wrong.append(f"ran {result.wall:.2f} s of {timeout} s, answered {late:.2f} s late")
         if self.sandbox._supervisor is not self.supervisor:
             wrong.append("ended the supervisor")
@@ -150,16 +155,20 @@ def _resident_kb() -> int:
 
 
 def main(arguments: list[str]) -> int:
-    level, *files = arguments
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("level")
+    parser.add_argument("files", nargs="*")
+    options = parser.parse_args(arguments)
     attacks: list[tuple[str, str, float]] = []
-    for file in files:
+    for file in options.files:
         listed = json.loads(Path(file).read_text())["attacks"]
         attacks += [(a["name"], a["code"], a["timeout"]) for a in listed]
-    if not files:
+    if not options.files:
         from attack_list import ATTACKS
 
         attacks = [(a.name, a.code, a.timeout) for a in ATTACKS]
-    ground = AttackRange(level)
+    ground = AttackRange(options.level, options.scale)
     failures = {}
     statuses = {}
     try:
@@ -173,7 +182,7 @@ def main(arguments: list[str]) -> int:
                 failures[name] = wrong
         # Guardian, supervisor, template; a slot and its waiting child, and as much again where one was still dying.
         allowed = 7 if ground.level == "namespaces" else 6
-        end = time.monotonic() + 10
+        end = time.monotonic() + 10 * ground.scale
         while (count := len(ground.descendants())) > allowed and time.monotonic() < end:
             time.sleep(0.1)
         if count > allowed:

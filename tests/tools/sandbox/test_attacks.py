@@ -103,7 +103,7 @@ def test_a_hole_would_be_seen(readable_copy: Path) -> None:
     listed = readable_copy / "open.json"
     codes = {
         "write outside": "open('@OUT@/x', 'w')\nprint('PWNED')",
-        "connect": "import socket\nsocket.create_connection(('127.0.0.1', @PORT@)).close()",
+        "connect": "import socket\nsocket.create_connection(('127.0.0.1', @PORT@)).recv(1)",
         "touch": "import os\nos.utime('@OUT@/keep', (1, 1))",
     }
     attacks = [{"name": name, "code": code, "timeout": 5.0} for name, code in codes.items()]

@@ -207,6 +207,13 @@ def test_below_the_floor_raises_and_names_the_switch() -> None:
         weak.execute("1")
 
 
+@pytest.mark.skipif(not os.path.isdir("/etc/alternatives"), reason="this machine has no such links")
+def test_debians_links_to_libraries_can_be_followed(bare: Sandbox) -> None:
+    """A numpy that is not preloaded finds libblas.so.3 through /etc/alternatives, and nothing else of /etc is there."""
+    result = bare.execute("import os\nprint(len(os.listdir('/etc/alternatives')), os.path.exists('/etc/passwd'))", 5.0)
+    assert result.stdout == f"{len(os.listdir('/etc/alternatives'))} {bare.level != 'namespaces'}\n", result
+
+
 # -- independence ---------------------------------------------------------------------------------------------
 
 

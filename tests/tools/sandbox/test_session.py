@@ -68,6 +68,15 @@ def test_a_killed_session_is_lost(session: Session, cell: str, status: str) -> N
     assert session.run("1").status == "session_lost"
 
 
+def test_a_session_that_never_takes_the_cell_is_timed_out(bare: Sandbox) -> None:
+    for _ in range(4):  # the end of the process and the verdict on it race each other to us
+        with bare.session() as session:
+            session.run("import os, threading\nthreading.Timer(0.1, os.kill, (os.getpid(), 19)).start()")
+            time.sleep(0.3)
+            assert session.run("1", timeout=0.1).status == "timeout"
+            assert not session.alive
+
+
 @pytest.mark.parametrize("word", ["0", "1", "M", "?" * 40])
 def test_a_forged_word_changes_only_its_own_status(session: Session, word: str) -> None:
     result = session.run(
