@@ -22,6 +22,8 @@ from typing import Any, NoReturn
 from agentic_gym.tools.sandbox import kernel, limits, protocol, runner, seccomp
 
 _SETUP_FAILED = 70
+_exit = os._exit
+"""The code may have replaced the one in `os`."""
 _DRAWING = b"rand", b"scipy", b"sklearn", b"sample"
 """What code says that draws from the global generators."""
 
@@ -82,7 +84,7 @@ def live(channel: socket.socket, birth: Birth) -> NoReturn:
             channel.send(protocol.MEMORY)
             code = runner.ERROR
     finally:
-        os._exit(code & 0xFF)
+        _exit(code & 0xFF)
 
 
 def _leave_with(parent: int) -> None:

@@ -44,6 +44,7 @@ STATUSES = {
         ("open('m.py', 'w').write('k = 5')\nimport m\nprint(m.k)", "ok", "5\n", ""),
         ("import tempfile\nf = tempfile.NamedTemporaryFile()\nprint(f.name != '')", "ok", "True\n", ""),
         ("print(__name__)", "ok", "__main__\n", ""),
+        ("import os\nos._exit = None", "ok", "", ""),
     ],
 )
 def test_what_a_run_comes_to(bare: Sandbox, code: str, status: str, stdout: str, stderr: str) -> None:
