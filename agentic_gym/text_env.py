@@ -26,10 +26,12 @@ from agentic_gym.spaces import UnicodeText
 from agentic_gym.tasks import Task, TaskSet
 from agentic_gym.tools.toolbox import Tool
 
-__all__ = ["StepInfo", "TextEnv", "Transition"]
+__all__ = ["StepInfo", "TextEnv", "Transition", "clipped"]
 
 MAX_ACTION_CHARS = 1 << 20
 MAX_OBSERVATION_CHARS = 65_536
+NOTE_CHARS = 512
+"""Room left in every observation for what wrappers write below it."""
 
 
 class StepInfo(TypedDict, total=False):
@@ -196,7 +198,7 @@ class TextEnv(gym.Env[str, str], ABC):
         self._turn = self._tool_calls = 0
         self._running = False
         self._transcript = []
-        observation = self._clip(self._begin(self.task))
+        observation = clipped(self._begin(self.task), MAX_OBSERVATION_CHARS - NOTE_CHARS)
         self._running = True
         level = self.task.level
         info: dict[str, Any] = {
@@ -234,7 +236,7 @@ class TextEnv(gym.Env[str, str], ABC):
             info["outcome"] = (
                 "masked" if masked else "turn_limit" if truncated else "solved" if result.success else "failed"
             )
-        observation = self._clip(result.observation)
+        observation = clipped(result.observation, MAX_OBSERVATION_CHARS - NOTE_CHARS)
         self._note(observation)
         return observation, float(result.reward), result.terminated, truncated, self._counted(info)
 
@@ -266,16 +268,6 @@ class TextEnv(gym.Env[str, str], ABC):
             info["admissible_actions"] = admissible
         return info
 
-    @staticmethod
-    def _clip(observation: str) -> str:
-        """Keep every observation inside the space: the middle of a huge text goes."""
-        if len(observation) <= MAX_OBSERVATION_CHARS:
-            return observation
-        half = MAX_OBSERVATION_CHARS // 2 - 40
-        return (
-            f"{observation[:half]}\n[... {len(observation) - 2 * half} characters left out ...]\n{observation[-half:]}"
-        )
-
     def _note(self, text: str, *, agent: bool = False) -> None:
         if self.render_mode is None:
             return
@@ -284,3 +276,19 @@ class TextEnv(gym.Env[str, str], ABC):
         if self.render_mode == "human":
             sys.stdout.write(line + "\n")
             sys.stdout.flush()
+
+
+def clipped(observation: str, limit: int) -> str:
+    """``observation`` in at most ``limit`` characters: the middle of a huge text gives way to a note of how much is missing.
+
+    >>> print(clipped("a" * 500 + "b" * 500, 90))
+    aaaaa
+    [... 990 characters left out ...]
+    bbbbb
+    """
+    if len(observation) <= limit:
+        return observation
+    half = limit // 2 - 40
+    if half < 1:  # no room for a note
+        return observation[: max(0, limit)]
+    return f"{observation[:half]}\n[... {len(observation) - 2 * half} characters left out ...]\n{observation[-half:]}"

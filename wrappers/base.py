@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import gymnasium as gym
 
 from agentic_gym.actions import ParsedAction, RefusedCall
+from agentic_gym.episodes import ToolEvent
 from agentic_gym.text_env import TextEnv
 
-__all__ = ["Parse", "Refuser", "find_parser"]
+__all__ = ["Parse", "Refuser", "find_parser", "refusers"]
 
 Parse = Callable[[str], ParsedAction]
 StepResult = tuple[str, float, bool, bool, dict[str, Any]]
@@ -40,6 +41,9 @@ class Refuser(gym.Wrapper[str, str, str, str]):
 
     max_refusals = 8
 
+    tools_forbidden = False
+    """Whether the present episode has to do without tools; ``ToolFree`` tells those below it."""
+
     def __init__(self, env: gym.Env[str, str], parse: Parse | None) -> None:
         super().__init__(env)
         self._parse = find_parser(env, parse)
@@ -60,14 +64,23 @@ class Refuser(gym.Wrapper[str, str, str, str]):
             info = {**info, "tool_calls": self._foreign_calls}
         return observation, float(reward), terminated, truncated, info
 
-    def refuse(self, action: str, reason: str) -> StepResult:
-        """Refuse the call in ``action``: nothing is executed, the agent reads ``reason``."""
+    def refuse(self, action: str, parsed: ParsedAction, reason: str) -> StepResult:
+        """Refuse the call ``parsed`` in ``action``: nothing is executed, the agent reads ``reason``."""
         self._refusals += 1
         if not self._foreign:
             observation, reward, terminated, truncated, info = self.env.step(RefusedCall(action, reason))
             return observation, float(reward), terminated, truncated, info
+        event = ToolEvent(parsed.name, parsed.argument, "refused")
+        info = {"action": parsed, "tool": event, "tool_calls": self._foreign_calls, "success": False}
         truncated = self._refusals >= self.max_refusals
-        info = {"tool_calls": self._foreign_calls, "success": False}
         if truncated:
             info.update(outcome="turn_limit", score=0.0)
         return reason, 0.0, False, truncated, info
+
+
+def refusers(env: gym.Env[Any, Any]) -> Iterator[Refuser]:
+    """The wrappers of this kind in the stack ``env``, from the outermost."""
+    while isinstance(env, gym.Wrapper):
+        if isinstance(env, Refuser):
+            yield env
+        env = env.env

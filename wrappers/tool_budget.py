@@ -7,7 +7,7 @@ from typing import Any
 
 import gymnasium as gym
 
-from agentic_gym.text_env import TextEnv
+from agentic_gym.text_env import TextEnv, clipped
 from agentic_gym.wrappers.base import Parse, Refuser, StepResult
 
 __all__ = ["ToolBudget"]
@@ -18,7 +18,8 @@ LAST_TURN = "This is your last turn: tools are closed, answer now."
 class ToolBudget(Refuser, gym.utils.RecordConstructorArgs):
     """Limit the tool calls of an episode. A surplus call is refused, not executed, and never graded as an answer.
 
-    Not the right tool for episodes that must do without tools altogether and know it from the start: see ``ToolFree``.
+    Not the right tool for episodes that must do without tools altogether and know it from the start: see ``ToolFree``. In
+    such an episode nothing is announced, whichever of the two wrappers is outside.
 
     Args:
         env: a ``TextEnv`` (wrapped or not), or any text environment with ``parse``.
@@ -68,17 +69,24 @@ class ToolBudget(Refuser, gym.utils.RecordConstructorArgs):
         self._has_tools = bool(base.tools) if isinstance(base, TextEnv) else True
         self._used: dict[str, int] = {}
         self._turns_left: int | None = None
+        self._silent = False
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
         """As the environment's; the instructions tell the budget."""
         observation, info = super().reset(seed=seed, options=options)
         self._used = {}
         self._turns_left = info.get("turns_left")
+        self._silent = self.tools_forbidden or bool(info.get("tool_free", False))
         if self.announce:
             limits = [f"{name}: {value}" for name, value in self.per_tool.items()]
             detail = f" ({', '.join(limits)})" if limits else ""
             note = f"You may call tools at most {self.limit} times{detail}."
-            info = {**info, "instructions": "\n".join(filter(None, (info.get("instructions", ""), note)))}
+            shown = info.get("instructions", "")
+            if self._silent:  # what another episode would read has the budget, what this one reads has not
+                key, text = "base_instructions", info.get("base_instructions", shown)
+            else:
+                key, text = "instructions", shown
+            info = {**info, key: "\n".join(filter(None, (text, note)))}
         return self._warned(observation), info
 
     def step(self, action: str) -> StepResult:
@@ -86,7 +94,7 @@ class ToolBudget(Refuser, gym.utils.RecordConstructorArgs):
         parsed = self._parse(action)
         reason = self._objection(parsed.name) if parsed.kind == "tool" else None
         if reason is not None:
-            observation, reward, terminated, truncated, info = self.refuse(action, reason)
+            observation, reward, terminated, truncated, info = self.refuse(action, parsed, reason)
             if truncated and info.get("outcome") == "turn_limit":
                 info = {**info, "outcome": "budget"}
         else:
@@ -95,7 +103,8 @@ class ToolBudget(Refuser, gym.utils.RecordConstructorArgs):
             if parsed.kind == "tool" and (event is None or event.executed):
                 self._used[parsed.name] = self._used.get(parsed.name, 0) + 1
                 if self.announce and not (terminated or truncated):
-                    observation += f"\n[tool calls left: {self.limit - sum(self._used.values())}]"
+                    left = self.limit - sum(self._used.values())
+                    observation = self._with_note(observation, f"[tool calls left: {left}]")
         self._turns_left = info.get("turns_left", self._turns_left)
         if not (terminated or truncated):
             observation = self._warned(observation)
@@ -112,9 +121,16 @@ class ToolBudget(Refuser, gym.utils.RecordConstructorArgs):
         return None
 
     def _warned(self, observation: str) -> str:
-        if self.force_answer and self._turns_left == 1 and self._has_tools:
-            return f"{observation}\n{LAST_TURN}"
+        if self.force_answer and self._turns_left == 1 and self._has_tools and not self._silent:
+            return self._with_note(observation, LAST_TURN)
         return observation
+
+    def _with_note(self, observation: str, note: str) -> str:
+        """``note`` below ``observation``, which is cut where both together would not fit into the space."""
+        longest = getattr(self.observation_space, "max_length", None)
+        if longest is not None:
+            observation = clipped(observation, longest - len(note) - 1)
+        return f"{observation}\n{note}"
 
 
 def _check_names(env: TextEnv, names: Iterable[str]) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import gymnasium as gym
 
-from agentic_gym.wrappers.base import Parse, Refuser, StepResult
+from agentic_gym.wrappers.base import Parse, Refuser, StepResult, refusers
 
 __all__ = ["ToolFree"]
 
@@ -18,7 +18,7 @@ class ToolFree(Refuser, gym.utils.RecordConstructorArgs):
     """Forced tool-free episodes, EAPO's rollout quota: the instructions forbid tools and every call is refused.
 
     Which episodes are forced is said at ``reset(options={"tool_free": True})``; without the option ``active`` decides.
-    ``info["tool_free"]`` tells, and ``info["base_instructions"]`` holds what the instructions were before.
+    ``info["tool_free"]`` tells, and ``info["base_instructions"]`` holds what they would be otherwise.
 
     Args:
         env: a ``TextEnv`` (wrapped or not), or any text environment with ``parse``.
@@ -49,17 +49,19 @@ class ToolFree(Refuser, gym.utils.RecordConstructorArgs):
         """As the environment's, with the option ``tool_free``."""
         options = dict(options or {})
         self._forced = bool(options.pop("tool_free", self.active))
+        for wrapper in refusers(self.env):
+            wrapper.tools_forbidden = self._forced
         observation, info = super().reset(seed=seed, options=options)
         info = {**info, "tool_free": self._forced}
         if self._forced:
-            base = info.get("instructions", "")
-            info["base_instructions"] = base
-            info["instructions"] = "\n".join(filter(None, (base, self.notice)))
+            shown = info.get("instructions", "")
+            info.setdefault("base_instructions", shown)  # a budget below has put its own line there
+            info["instructions"] = "\n".join(filter(None, (shown, self.notice)))
         return observation, info
 
     def step(self, action: str) -> StepResult:
         """Step, or refuse the call of a forced episode."""
         parsed = self._parse(action)
         if self._forced and parsed.kind == "tool":
-            return self.refuse(action, REFUSAL)
+            return self.refuse(action, parsed, REFUSAL)
         return self.step_inside(action, parsed)

@@ -11,6 +11,7 @@ from agentic_gym.episodes import Episode
 from agentic_gym.roles import Role
 from agentic_gym.wrappers import RecordEpisodes, RoleLabels, ToolBudget, ToolFree
 from agentic_gym.wrappers.record_episodes import append_episodes
+from agentic_gym.wrappers.tool_free import NOTICE
 from tests.toys import Foreign, Sums
 
 
@@ -24,8 +25,8 @@ def test_what_is_recorded(tmp_path: Path) -> None:
     assert (episode.task_id, episode.level, episode.observation, episode.tool_free) == (
         "sum-3", 1, "What is 3 + 3?", True,
     )  # fmt: skip
-    assert episode.base_instructions is not None
-    assert episode.instructions.startswith(episode.base_instructions)
+    assert episode.base_instructions == f"{Sums().instructions}\nYou may call tools at most 2 times."
+    assert episode.instructions == f"{Sums().instructions}\n{NOTICE}"
     assert [step.kind for step in episode.steps] == ["tool", "answer"]
     assert episode.steps[0].tool is not None
     assert episode.steps[0].tool.status == "refused"

@@ -1,5 +1,7 @@
 """ToolBudget: surplus calls are refused, on our environments and on foreign ones."""
 
+import re
+
 import gymnasium as gym
 import pytest
 from hypothesis import given, settings
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 from agentic_gym.actions import Grammar
 from agentic_gym.wrappers import ToolBudget, ToolFree
 from agentic_gym.wrappers.tool_budget import LAST_TURN
+from agentic_gym.wrappers.tool_free import REFUSAL
 from tests.toys import Foreign, Sums
 
 CALL, SEARCH = "<python>1</python>", "<search>1</search>"
@@ -61,6 +64,26 @@ def test_a_tool_that_raised_counts_and_one_that_is_down_does_not() -> None:
     assert env.step(CALL)[4]["tool"].status == "refused"
     _, _, _, truncated, info = started(1).step("<python>down</python>")
     assert (truncated, info["outcome"]) == (True, "masked")
+
+
+@pytest.mark.parametrize("length", [65_000, 65_024, 65_500, 65_536, 200_000])
+def test_announcements_keep_an_observation_inside_the_space(length: int) -> None:
+    env = started(9, max_turns=2)
+    observation = env.step(f"<python>{'a' * length}b</python>")[0]
+    assert env.observation_space.contains(observation)
+    assert observation.endswith(f"b</result>\n[tool calls left: 8]\n{LAST_TURN}")
+    marker = re.search(r"\n\[\.\.\. (\d+) characters left out \.\.\.\]\n", observation)
+    missing = 0 if marker is None else int(marker[1]) - len(marker[0])
+    whole = f"<result>{'a' * length}b</result>\n[tool calls left: 8]\n{LAST_TURN}"
+    assert len(observation) + missing == len(whole)
+
+
+def test_announcements_keep_a_foreign_observation_inside_its_space() -> None:
+    env = ToolBudget(Foreign(), 9, parse=Grammar(tools=("python",)).parse)
+    env.reset()
+    observation = env.step(f"<python>{'a' * (1000 - 9 - 17)}</python>")[0]
+    assert env.observation_space.contains(observation)
+    assert observation.endswith("</python>\n[tool calls left: 8]")
 
 
 def test_the_last_turn_is_for_the_answer() -> None:
@@ -131,6 +154,16 @@ def test_a_foreign_environment_never_sees_a_refused_call() -> None:
     assert (reward, terminated, truncated, info["tool_calls"]) == (0.0, False, False, 1)
     assert env.unwrapped.received == [CALL]  # type: ignore[attr-defined]
     assert env.step("stop")[2] is True
+
+
+def test_calls_that_a_wrapper_below_refused_are_not_counted() -> None:
+    parse = Grammar(tools=("python",)).parse
+    env = ToolBudget(ToolFree(Foreign(), parse=parse), 1, parse=parse)
+    env.reset(options={"tool_free": True})
+    for _ in range(3):
+        observation, _, _, _, info = env.step(CALL)
+        assert observation == REFUSAL
+        assert (info["tool"].status, info["tool"].name, info["tool_calls"]) == ("refused", "python", 0)
 
 
 def test_endless_refusals_of_a_foreign_environment_are_truncated() -> None:

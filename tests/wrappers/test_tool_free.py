@@ -1,13 +1,16 @@
 """ToolFree: episodes without tools, told and enforced."""
 
 import gymnasium as gym
+import pytest
 
 from agentic_gym.actions import Grammar
-from agentic_gym.wrappers import ToolBudget, ToolFree
+from agentic_gym.wrappers import RoleLabels, ToolBudget, ToolFree
+from agentic_gym.wrappers.tool_budget import LAST_TURN
 from agentic_gym.wrappers.tool_free import NOTICE, REFUSAL
 from tests.toys import Foreign, Sums
 
 CALL = "<python>1</python>"
+PARSE = Grammar(tools=("python",)).parse
 
 
 def test_the_option_decides_and_active_is_the_default() -> None:
@@ -52,6 +55,42 @@ def test_budget_over_tool_free_counts_no_refused_call() -> None:
     env.reset(seed=0)
     env.step(CALL)
     assert env.step(CALL)[0] == REFUSAL  # the budget is not used up: nothing was executed
+
+
+STACKS = {
+    "budget outside": lambda **kwargs: ToolBudget(ToolFree(Sums(**kwargs)), 2),
+    "budget inside": lambda **kwargs: ToolFree(ToolBudget(Sums(**kwargs), 2)),
+    "one between": lambda **kwargs: ToolFree(RoleLabels(ToolBudget(Sums(**kwargs), 2))),
+    "foreign, outside": lambda: ToolBudget(ToolFree(Foreign(), parse=PARSE), 2, parse=PARSE),
+    "foreign, inside": lambda: ToolFree(ToolBudget(Foreign(), 2, parse=PARSE), parse=PARSE),
+}
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_no_budget_is_announced_without_tools_whichever_wrapper_is_outside(stack: str) -> None:
+    env = STACKS[stack]()
+    budget = "You may call tools at most 2 times."
+    for forced in (True, False, True):
+        own = getattr(env.unwrapped, "instructions", "")
+        _, info = env.reset(seed=0, options={"tool_free": forced})
+        normal = "\n".join(filter(None, (own, budget)))
+        if forced:
+            assert info["instructions"] == "\n".join(filter(None, (own, NOTICE)))
+            assert info["base_instructions"] == normal
+        else:
+            assert info["instructions"] == normal
+            assert "base_instructions" not in info
+        observations = [env.step(CALL)[0] for _ in range(2)]
+        assert ("calls left" in "".join(observations)) is not forced
+        assert (observations == [REFUSAL, REFUSAL]) is forced
+
+
+@pytest.mark.parametrize("stack", ["budget outside", "budget inside"])
+def test_the_last_turn_of_an_episode_without_tools_is_like_the_others(stack: str) -> None:
+    env = STACKS[stack](max_turns=2)
+    for forced in (True, False):
+        env.reset(seed=0, options={"tool_free": forced})
+        assert env.step("hm")[0].endswith(LAST_TURN) is not forced
 
 
 def test_a_notice_of_ones_own() -> None:
