@@ -19,7 +19,7 @@ from typing import Any, ClassVar, TypedDict
 import gymnasium as gym
 from gymnasium.error import ResetNeeded
 
-from agentic_gym.actions import Grammar, ParsedAction, RefusedCall, neutralize
+from agentic_gym.actions import Grammar, ParsedAction, RefusedCall
 from agentic_gym.episodes import ToolEvent
 from agentic_gym.roles import OnlineJudge
 from agentic_gym.spaces import UnicodeText
@@ -257,7 +257,7 @@ class TextEnv(gym.Env[str, str], ABC):
             )
         event = ToolEvent(call.name, call.argument, "ok" if status == "ok" else "raised", reply.seconds)
         self._tool_calls += 1
-        text = neutralize(reply.text)
+        text = self.grammar.neutralize(reply.text)
         return event, Transition(f"<result>{text}</result>", info=self._after_tool(event, text))
 
     def _counted(self, info: dict[str, Any]) -> dict[str, Any]:

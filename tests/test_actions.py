@@ -230,6 +230,24 @@ def test_neutral_text_holds_no_tag(text: str) -> None:
     assert BOTH.parse(f"<think>{neutral}</think><answer>1</answer>").argument == "1"
 
 
+@settings(max_examples=300, deadline=None)
+@given(
+    tools=st.lists(st.from_regex(r"[a-z][a-z0-9_]{0,6}", fullmatch=True), min_size=1, max_size=4, unique=True),
+    data=st.data(),
+)
+def test_a_grammar_takes_the_tags_of_its_own_tools_apart(tools: list[str], data: st.DataObject) -> None:
+    grammar = Grammar(tuple(name for name in tools if name not in ("think", "answer", "tool_call", "result", "action")))
+    tag = st.builds(str.format, st.sampled_from(["<{}>", "</{}>", "< {}>", "<{} x=1>"]), st.sampled_from(tools))
+    text = "".join(data.draw(st.lists(tag | st.sampled_from(["<", "<<", "x", " "]), max_size=8)))
+    neutral = grammar.neutralize(text)
+    assert grammar.neutralize(neutral) == neutral
+    assert not grammar._tag.search(neutral)
+    assert neutral.replace("&lt;", "<") == text
+    if grammar.tools:
+        name = grammar.tools[0]
+        assert grammar.neutralize(f"<{name.upper()}>1</ {name}>") == f"&lt;{name.upper()}>1&lt;/ {name}>"
+
+
 @given(st.text(alphabet=st.characters(min_codepoint=32, max_codepoint=126, exclude_characters="<"), max_size=60))
 def test_neutralize_leaves_plain_text_alone(text: str) -> None:
     assert neutralize(text) == text
