@@ -26,6 +26,7 @@ from agentic_gym.benchmarks.suites import SUITES, Track
 from agentic_gym.episodes import Episode
 from agentic_gym.files import exclusive, write_text
 from agentic_gym.policies.base import Policy, Sampling
+from agentic_gym.ranges import Checked, Count, Natural
 from agentic_gym.tasks import TaskSet, near
 from agentic_gym.trainers.evaluation import Summary, by_level, summarise
 from agentic_gym.trainers.rollout import EnvPool, EpisodeRequest, rollout
@@ -44,7 +45,7 @@ PolicyFactory = Callable[[gym.Env[str, str]], AbstractContextManager[Policy]]
 
 
 @dataclass(frozen=True)
-class BenchmarkConfig:
+class BenchmarkConfig(Checked):
     """What to play and how."""
 
     suite: str = "math"
@@ -54,26 +55,23 @@ class BenchmarkConfig:
     """The policy's name in the report."""
     method: str = "tir"
     """See ``METHODS``."""
-    limit: int | None = None
+    limit: Count | None = None
     """At most so many tasks a track, chosen at random but always the same; None plays all."""
-    samples: int = 1
+    samples: Count = 1
     """Episodes a task; the report gives their mean (Pass@1)."""
-    budget: int | None = None
+    budget: Natural | None = None
     """Most tool calls an episode."""
     sampling: Sampling = Sampling(temperature=0.6, top_p=0.95)  # noqa: RUF009  (frozen)
-    parallel: int = 32
+    parallel: Count = 32
     """Episodes played side by side."""
-    seed: int = 0
+    seed: Natural = 0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.suite not in SUITES:
             raise ValueError(f"unknown suite {self.suite!r}.{near(self.suite, SUITES)} Known: {', '.join(SUITES)}")
         if self.method not in METHODS:
             raise ValueError(f"unknown method {self.method!r}; known: {', '.join(METHODS)}")
-        for name, least in (("samples", 1), ("parallel", 1), ("limit", 1), ("budget", 0), ("seed", 0)):
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise ValueError(f"{name} must be at least {least}, got {value}")
         if not self.folder_name.strip("._"):
             raise ValueError(f"the label {self.label!r} names no policy: give one with letters, --label NAME")
 

@@ -8,34 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Annotated, Any, Protocol, runtime_checkable
 
 from agentic_gym.episodes import Episode, Response
+from agentic_gym.ranges import Checked, Count, NonNegative, Range
 
 __all__ = ["FunctionPolicy", "Policy", "Sampling", "as_policy"]
 
 
 @dataclass(frozen=True)
-class Sampling:
+class Sampling(Checked):
     """How a token policy draws. Text policies may ignore it."""
 
-    temperature: float = 1.0
+    temperature: NonNegative = 1.0
     """Divides the logits; 0 is greedy."""
-    top_p: float = 1.0
-    """Nucleus: the smallest set of tokens with at least this probability, in (0, 1]."""
-    max_tokens: int = 512
+    top_p: Annotated[float, Range(above=0, most=1)] = 1.0
+    """Nucleus: the smallest set of tokens with at least this probability."""
+    max_tokens: Count = 512
     """Most tokens of one turn."""
     stop: tuple[str, ...] = ("</python>", "</search>", "</tool_call>", "</answer>", "</action>")
     """Closing tags after which the turn is over; the tag itself is kept."""
     entropies: bool = False
     """Record the entropy of each sampled token's distribution."""
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.temperature < float("inf") or not 0 < self.top_p <= 1 or self.max_tokens < 1:
-            raise ValueError(
-                "sampling needs a finite temperature >= 0, 0 < top_p <= 1 and max_tokens >= 1; got "
-                f"{self.temperature}, {self.top_p}, {self.max_tokens}"
-            )
 
 
 @runtime_checkable

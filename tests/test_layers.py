@@ -17,7 +17,7 @@ LAYERS = {
     4: ["wrappers", "judges"],
     3: ["envs", "task_sources"],
     2: ["tools", "text_env", "check_env", "configs"],
-    1: ["spaces", "actions", "tasks", "answers", "symbolic", "episodes", "roles", "role_theory", "files"],
+    1: ["spaces", "actions", "tasks", "answers", "symbolic", "episodes", "roles", "role_theory", "files", "ranges"],
 }
 LEVEL = {name: level for level, names in LAYERS.items() for name in names}
 HEAVY = {"torch", "transformers", "tokenizers", "safetensors"}

@@ -10,12 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from agentic_gym.episodes import Episode, Group
+from agentic_gym.ranges import Checked, NonNegative, Share
 from agentic_gym.trainers.algorithm import KINDS, FloatArray, Readings, TokenLayout, cut, trainable
 from agentic_gym.trainers.credit import arpo, eapo, gigpo, grpo, kl, reinforce_pp, scalar, triage, value
+from agentic_gym.trainers.credit.eapo import Threshold
+from agentic_gym.trainers.credit.gigpo import Norm
+from agentic_gym.trainers.credit.kl import KlKind
+from agentic_gym.trainers.credit.value import ValueForm
 
 __all__ = [
     "AnchorCredit",
@@ -32,14 +38,16 @@ __all__ = [
 ]
 
 Scores = Callable[[Episode], Sequence[float | None]]
+Ddof = Literal[0, 1]
+"""Subtracted from the number of values where a standard deviation is taken."""
 
 
 @dataclass(frozen=True)
-class GroupRelative:
+class GroupRelative(Checked):
     """GRPO's A_i, group by group."""
 
-    ddof: int = 1
-    eps: float = 1e-6
+    ddof: Ddof = 1
+    eps: NonNegative = 1e-6
     divide_by_std: bool = True
 
     def __call__(self, groups: Sequence[Group], rewards: Sequence[FloatArray]) -> list[FloatArray]:
@@ -59,12 +67,12 @@ class LeaveOneOut:
 
 
 @dataclass(frozen=True)
-class BatchWhitened:
+class BatchWhitened(Checked):
     """REINFORCE++: whitened over the batch, each episode counted once a written token."""
 
     group_baseline: bool = False
     """Subtract the group's mean first."""
-    ddof: int = 0
+    ddof: Ddof = 0
 
     def __call__(self, groups: Sequence[Group], rewards: Sequence[FloatArray]) -> list[FloatArray]:
         """One array a group. Without tokens (text policies) every episode counts once."""
@@ -87,10 +95,10 @@ class RawReturns:
 
 
 @dataclass(frozen=True)
-class RoleCredit:
+class RoleCredit(Checked):
     """TRIAGE's A + lambda c_role for each step, whitened over the batch's steps."""
 
-    lam: float = 0.2
+    lam: NonNegative = 0.2
     whiten: bool = True
 
     def __call__(
@@ -108,12 +116,12 @@ class RoleCredit:
 
 
 @dataclass(frozen=True)
-class ScoreCredit:
+class ScoreCredit(Checked):
     """TRIAGE's rival: A + lambda s, s a judge's number in [-1, 1] for each step."""
 
     scores: Scores
     """The numbers of an episode's steps, None where the judge gave none."""
-    lam: float = 0.2
+    lam: NonNegative = 0.2
     whiten: bool = True
 
     def __call__(
@@ -136,12 +144,12 @@ class ScoreCredit:
 
 
 @dataclass(frozen=True)
-class ValueCredit:
+class ValueCredit(Checked):
     """TRIAGE's other rival: a value head trained on outcomes, as a baseline or as a measure of progress."""
 
-    form: str = "baseline"
+    form: ValueForm = "baseline"
     """baseline: R - V(s_k). progress: A + lambda (V(s_{k+1}) - V(s_k))."""
-    lam: float = 0.2
+    lam: NonNegative = 0.2
     whiten: bool = True
 
     def __call__(
@@ -165,16 +173,15 @@ class ValueCredit:
 
 
 @dataclass(frozen=True)
-class AnchorCredit:
+class AnchorCredit(Checked):
     """GiGPO's A_episode + omega A_step: steps of a group that met the same observation are compared."""
 
-    omega: float = 1.0
-    gamma: float = 0.95
-    norm: str = "std"
-    """std or none."""
-    similarity: float | None = None
+    omega: NonNegative = 1.0
+    gamma: Share = 0.95
+    norm: Norm = "std"
+    similarity: Share | None = None
     """Least similarity of observations that count as one; None asks for equality."""
-    invalid_penalty: float = 0.0
+    invalid_penalty: NonNegative = 0.0
     """Taken off the reward of a step whose action was malformed."""
 
     def __call__(
@@ -230,13 +237,13 @@ class SharedPrefixes:
 
 
 @dataclass(frozen=True)
-class ConfidenceWeights:
+class ConfidenceWeights(Checked):
     """EAPO's factors: a correct episode's least certain thoughts, a wrong one's most certain (section 3.3)."""
 
-    rho: float = 0.2
-    w_pos: float = 1.5
-    w_neg: float = 1.5
-    correct_threshold: float = 0.5
+    rho: Share = 0.2
+    w_pos: NonNegative = 1.5
+    w_neg: NonNegative = 1.5
+    correct_threshold: Threshold = 0.5
     train_tool_call_tokens: bool = True
     """False takes eq. 10 to the letter: tokens of a tool call get no gradient."""
 
@@ -262,12 +269,12 @@ class ConfidenceWeights:
 
 
 @dataclass(frozen=True)
-class WhitenedTokens:
+class WhitenedTokens(Checked):
     """REINFORCE++ with the divergence in the reward: A_t - beta * (KL still to come), whitened over the batch's tokens."""
 
-    beta: float
-    kind: str = "k1"
-    ddof: int = 0
+    beta: NonNegative
+    kind: KlKind = "k1"
+    ddof: Ddof = 0
 
     def __call__(
         self, episodes: Sequence[Episode], layout: TokenLayout, advantages: FloatArray, readings: Readings

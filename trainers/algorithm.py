@@ -12,16 +12,19 @@ import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, get_args, runtime_checkable
+from typing import Annotated, Any, Literal, Protocol, get_args, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from agentic_gym.episodes import Episode, Group, SpanKind
+from agentic_gym.ranges import Checked, Count, Natural, NonNegative, Range, Share
 from agentic_gym.roles import Role
 from agentic_gym.trainers.credit import aepo as aepo_rules
 from agentic_gym.trainers.credit import arpo as arpo_rules
 from agentic_gym.trainers.credit import sampling, tokens
+from agentic_gym.trainers.credit.kl import KlKind
+from agentic_gym.trainers.credit.losses import Aggregation
 
 __all__ = [
     "Advantage",
@@ -49,25 +52,21 @@ KINDS: tuple[SpanKind, ...] = get_args(SpanKind)
 
 
 @dataclass(frozen=True)
-class Branching:
+class Branching(Checked):
     """Spend part of a group's rows on copies of running episodes, made right after a tool result (ARPO, AEPO)."""
 
-    initial: int = 8
+    initial: Count = 8
     """Rows that start at the prompt; the others are branches, or fresh rows where too few branches happen."""
-    beam: int = 2
+    beam: Count = 2
     """A row gives at most ``beam - 1`` branches after one tool result."""
-    base: float = 0.5
+    base: Share = 0.5
     """Branching probability without an entropy jump (under AEPO's rule: the threshold)."""
-    weight: float = 0.2
+    weight: NonNegative = 0.2
     """How strongly the entropy jump counts."""
-    penalty: float | None = None
+    penalty: NonNegative | None = None
     """None: ARPO's rule. A number: AEPO's, with this loss of probability per branch already made for the task."""
     monitored: bool = False
     """AEPO's dynamic rollout: one row goes ahead, and its entropies decide how many start at the prompt."""
-
-    def __post_init__(self) -> None:
-        if self.initial < 1 or self.beam < 1:
-            raise ValueError(f"branching needs initial >= 1 and beam >= 1, got {self}")
 
     def probability(self, entropy: float, initial: float, made: int) -> float:
         """P(branch) of one copy; ``made``: branches already made for the task."""
@@ -79,54 +78,54 @@ class Branching:
 
 
 @dataclass(frozen=True)
-class RolloutPlan:
+class RolloutPlan(Checked):
     """How the M episodes of one task are drawn."""
 
-    group_size: int = 16
+    group_size: Count = 16
     """M."""
-    tool_free: int = 0
+    tool_free: Natural = 0
     """n: how many of them are forced to do without tools."""
     branching: Branching | None = None
     """None: all rows start at the prompt."""
 
     def __post_init__(self) -> None:
-        if self.group_size < 1 or not 0 <= self.tool_free <= self.group_size:
-            raise ValueError(f"a plan needs group_size >= 1 and 0 <= tool_free <= group_size, got {self}")
-        if self.branching is not None and self.branching.initial + self.tool_free > self.group_size:
-            raise ValueError(f"initial and tool-free rows must fit into the group, got {self}")
+        super().__post_init__()
+        if self.tool_free > self.group_size:
+            raise ValueError(f"tool_free must be from 0 to {self.group_size} (group_size), got {self.tool_free}")
+        initial = 0 if self.branching is None else self.branching.initial
+        if initial + self.tool_free > self.group_size:
+            raise ValueError(
+                f"initial and tool-free rows must fit into the group: group_size must be at least {initial} + "
+                f"{self.tool_free}, got {self.group_size}"
+            )
 
 
 @dataclass(frozen=True)
-class LossVariant:
+class LossVariant(Checked):
     """The clipped objective's settings (see ``trainers.objective``)."""
 
-    clip_low: float = 0.2
-    clip_high: float = 0.2
-    dual_clip: float | None = 3.0
+    clip_low: Share = 0.2
+    clip_high: NonNegative = 0.2
+    dual_clip: Annotated[float, Range(above=1)] | None = 3.0
     """Bound c > 1 on the loss of a negative advantage; None is off."""
-    aggregation: str = "token-mean"
-    """token-mean, seq-mean-token-sum, seq-mean-token-mean or seq-mean-token-sum-norm."""
-    kl_coefficient: float = 0.0
+    aggregation: Aggregation = "token-mean"
+    """Over the tokens of a mini-batch (``credit.losses.aggregate``)."""
+    kl_coefficient: NonNegative = 0.0
     """Weight of the divergence from the starting policy, as a loss."""
-    kl_kind: str = "k3"
-    """k1, k2, k3 or k3+ (``credit.kl``)."""
+    kl_kind: KlKind = "k3"
+    """See ``credit.kl``."""
     keep_clipped_gradient: bool = False
     """AEPO: above the clip range the gradient is kept, the value clipped."""
-    entropy_alpha: float = 0.0
+    entropy_alpha: NonNegative = 0.0
     """AEPO: advantages are multiplied by 1 + alpha z, z the present policy's entropy standardised over the mini-batch."""
-    ratio: str = "token"
+    ratio: Literal["token", "sequence"] = "token"
     """token, or sequence (GSPO: one ratio a row)."""
-    mismatch: str | None = None
+    mismatch: Literal["token", "sequence"] | None = None
     """Correction for a sampler that is not the trainer: token (TIS) or sequence (MIS); None trusts the sampler."""
-    mismatch_cap: float = 2.0
+    mismatch_cap: Annotated[float, Range(least=1)] = 2.0
     """Largest weight of the correction."""
-    value_coefficient: float = 0.0
+    value_coefficient: NonNegative = 0.0
     """Weight of the value head's loss; 0 has no head."""
-
-    def __post_init__(self) -> None:
-        for name, allowed in (("ratio", ("token", "sequence")), ("mismatch", (None, "token", "sequence"))):
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} must be one of {', '.join(map(str, allowed))}, got {getattr(self, name)!r}")
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import fields
-from typing import Any
+from typing import Any, Literal, get_type_hints
 
 from agentic_gym.episodes import Episode
+from agentic_gym.ranges import Count, Natural, NonNegative, Share, check
 from agentic_gym.tasks import near
 from agentic_gym.trainers.advantages import (
     AnchorCredit,
     BatchWhitened,
     ConfidenceWeights,
+    Ddof,
     GroupRelative,
     LeaveOneOut,
     RawReturns,
@@ -27,7 +28,11 @@ from agentic_gym.trainers.advantages import (
     WhitenedTokens,
 )
 from agentic_gym.trainers.algorithm import Algorithm, BatchCredit, Branching, LossVariant, Readings, RolloutPlan
+from agentic_gym.trainers.credit.eapo import Threshold
+from agentic_gym.trainers.credit.gigpo import Norm
+from agentic_gym.trainers.credit.kl import KlKind
 from agentic_gym.trainers.credit.triage import LAMBDA
+from agentic_gym.trainers.credit.value import ValueForm
 from agentic_gym.trainers.shaping import EfficiencyShaping, MultiToolReward, OutcomeReward, ToolProductivity
 
 __all__ = [
@@ -42,25 +47,34 @@ __all__ = [
 ]
 
 
-def grpo(*, group_size: int = 16, ddof: int = 1, bad_format: float | None = -1.0) -> Algorithm:
+Lambda = NonNegative | Literal["ALFWorld", "WebShop", "SearchQA"]
+"""TRIAGE's lambda, or the environment of the paper whose lambda it is."""
+
+
+def grpo(*, group_size: Count = 16, ddof: Ddof = 1, bad_format: float | None = -1.0) -> Algorithm:
     """GRPO (arXiv 2402.03300)."""
     return Algorithm("grpo", OutcomeReward(bad_format), GroupRelative(ddof=ddof), RolloutPlan(group_size))
 
 
-def dr_grpo(*, group_size: int = 16, bad_format: float | None = -1.0) -> Algorithm:
+def dr_grpo(*, group_size: Count = 16, bad_format: float | None = -1.0) -> Algorithm:
     """Dr. GRPO (arXiv 2503.20783): no division by the standard deviation, none by the length."""
     loss = LossVariant(aggregation="seq-mean-token-sum-norm")
     advantage = GroupRelative(divide_by_std=False)
     return Algorithm("dr_grpo", OutcomeReward(bad_format), advantage, RolloutPlan(group_size), loss=loss)
 
 
-def rloo(*, group_size: int = 16, bad_format: float | None = -1.0) -> Algorithm:
+def rloo(*, group_size: Count = 16, bad_format: float | None = -1.0) -> Algorithm:
     """RLOO (arXiv 2402.14740): the baseline is the mean of the other rows."""
     return Algorithm("rloo", OutcomeReward(bad_format), LeaveOneOut(), RolloutPlan(group_size))
 
 
 def reinforce_pp(
-    *, group_size: int = 16, beta: float = 0.0, kl_in_reward: str = "k1", ddof: int = 0, bad_format: float | None = -1.0
+    *,
+    group_size: Count = 16,
+    beta: NonNegative = 0.0,
+    kl_in_reward: KlKind = "k1",
+    ddof: Ddof = 0,
+    bad_format: float | None = -1.0,
 ) -> Algorithm:
     """REINFORCE++ (arXiv 2501.03262): whitened over the batch's tokens; ``beta`` weighs the divergence in the reward."""
     plan, reward = RolloutPlan(group_size), OutcomeReward(bad_format)
@@ -70,7 +84,7 @@ def reinforce_pp(
     return Algorithm("reinforce_pp", reward, RawReturns(), plan, tokens=tokens, needs_reference=True)
 
 
-def reinforce_pp_baseline(*, group_size: int = 16, ddof: int = 0, bad_format: float | None = -1.0) -> Algorithm:
+def reinforce_pp_baseline(*, group_size: Count = 16, ddof: Ddof = 0, bad_format: float | None = -1.0) -> Algorithm:
     """REINFORCE++ with the group's mean as a baseline; a divergence is a k2 loss."""
     advantage = BatchWhitened(group_baseline=True, ddof=ddof)
     loss = LossVariant(kl_kind="k2")
@@ -79,11 +93,11 @@ def reinforce_pp_baseline(*, group_size: int = 16, ddof: int = 0, bad_format: fl
 
 def otc(
     *,
-    group_size: int = 16,
-    limit: int = 3,
-    alpha: float = 1.0,
+    group_size: Count = 16,
+    limit: Natural = 3,
+    alpha: NonNegative = 1.0,
     ppo: bool = False,
-    correct_threshold: float = 0.5,
+    correct_threshold: Threshold = 0.5,
     bad_format: float | None = 0.0,
 ) -> Algorithm:
     """OTC (arXiv 2504.14870): ``limit`` is the environment's call limit; ``ppo`` takes the form that knows no optimum."""
@@ -91,25 +105,23 @@ def otc(
     return Algorithm("otc", shaping, GroupRelative(), RolloutPlan(group_size))
 
 
-def toolstar(*, group_size: int = 8, bonus: float = 0.1, bad_format: float = -1.0) -> Algorithm:
+def toolstar(*, group_size: Count = 8, bonus: float = 0.1, bad_format: float = -1.0) -> Algorithm:
     """Tool-Star (arXiv 2505.16410): GRPO on the multi-tool reward. Limit the calls with ``ToolBudget`` (3 in the paper)."""
     return Algorithm("toolstar", MultiToolReward(bonus, bad_format), GroupRelative(), RolloutPlan(group_size))
 
 
 def arpo(
     *,
-    group_size: int = 16,
-    initial: int = 8,
-    beam: int = 2,
-    branch_probability: float = 0.5,
-    entropy_weight: float = 0.2,
-    attribution: str = "soft",
+    group_size: Count = 16,
+    initial: Count = 8,
+    beam: Count = 2,
+    branch_probability: Share = 0.5,
+    entropy_weight: NonNegative = 0.2,
+    attribution: Literal["soft", "hard"] = "soft",
     bonus: float = 0.1,
     bad_format: float = -1.0,
 ) -> Algorithm:
-    """ARPO (arXiv 2507.19849): rows branch after tool results. ``attribution``: soft or hard."""
-    if attribution not in ("soft", "hard"):
-        raise ValueError(f"attribution must be 'soft' or 'hard', got {attribution!r}")
+    """ARPO (arXiv 2507.19849): rows branch after tool results."""
     branching = Branching(initial, beam, branch_probability, entropy_weight)
     return Algorithm(
         "arpo",
@@ -122,15 +134,15 @@ def arpo(
 
 def aepo(
     *,
-    group_size: int = 16,
-    initial: int = 8,
-    beam: int = 2,
-    branch_probability: float = 0.5,
-    entropy_weight: float = 0.2,
-    penalty: float = 0.05,
+    group_size: Count = 16,
+    initial: Count = 8,
+    beam: Count = 2,
+    branch_probability: Share = 0.5,
+    entropy_weight: NonNegative = 0.2,
+    penalty: NonNegative = 0.05,
     dynamic_rollouts: bool = False,
     entropy_clipping: bool = True,
-    entropy_advantage: float = 0.2,
+    entropy_advantage: NonNegative = 0.2,
     bonus: float = 0.1,
     bad_format: float = -1.0,
 ) -> Algorithm:
@@ -149,15 +161,15 @@ def aepo(
 
 def gigpo(
     *,
-    group_size: int = 8,
-    omega: float = 1.0,
-    gamma: float = 0.95,
-    norm: str = "std",
-    similarity: float | None = None,
-    invalid_penalty: float = 0.1,
+    group_size: Count = 8,
+    omega: NonNegative = 1.0,
+    gamma: Share = 0.95,
+    norm: Norm = "std",
+    similarity: Share | None = None,
+    invalid_penalty: NonNegative = 0.1,
     bad_format: float | None = None,
 ) -> Algorithm:
-    """GiGPO (arXiv 2505.10978): an episode advantage plus one among steps at equal observations. ``norm``: std or none."""
+    """GiGPO (arXiv 2505.10978): an episode advantage plus one among steps at equal observations."""
     return Algorithm(
         "gigpo",
         OutcomeReward(bad_format),
@@ -170,13 +182,13 @@ def gigpo(
 
 def eapo(
     *,
-    group_size: int = 16,
-    tool_free: int = 2,
-    beta: float = 1.0,
-    rho: float = 0.2,
-    w_pos: float = 1.5,
-    w_neg: float = 1.5,
-    correct_threshold: float = 0.5,
+    group_size: Count = 16,
+    tool_free: Natural = 2,
+    beta: NonNegative = 1.0,
+    rho: Share = 0.2,
+    w_pos: NonNegative = 1.5,
+    w_neg: NonNegative = 1.5,
+    correct_threshold: Threshold = 0.5,
     shape_negative: bool = False,
     train_tool_call_tokens: bool = True,
     bad_format: float | None = -1.0,
@@ -194,7 +206,7 @@ def eapo(
 
 
 def triage(
-    *, group_size: int = 8, lam: float | str = 0.2, whiten: bool = True, bad_format: float | None = None
+    *, group_size: Count = 8, lam: Lambda = 0.2, whiten: bool = True, bad_format: float | None = None
 ) -> Algorithm:
     """TRIAGE (arXiv 2606.32017): GRPO plus lambda c_role a step. The environment needs ``RoleLabels``.
 
@@ -222,8 +234,8 @@ def progress_scores(episode: Episode) -> Sequence[float | None]:
 
 def triage_scalar(
     *,
-    group_size: int = 8,
-    lam: float | str = 0.2,
+    group_size: Count = 8,
+    lam: Lambda = 0.2,
     whiten: bool = True,
     bad_format: float | None = None,
     scores: Callable[[Episode], Sequence[float | None]] = progress_scores,
@@ -240,14 +252,14 @@ def triage_scalar(
 
 def value_baseline(
     *,
-    group_size: int = 8,
-    form: str = "baseline",
-    lam: float | str = 0.2,
+    group_size: Count = 8,
+    form: ValueForm = "baseline",
+    lam: Lambda = 0.2,
     whiten: bool = True,
     bad_format: float | None = None,
-    value_coefficient: float = 0.5,
+    value_coefficient: NonNegative = 0.5,
 ) -> Algorithm:
-    """TRIAGE's other rival: a value head on the policy's backbone, trained on outcomes. ``form``: baseline or progress."""
+    """TRIAGE's other rival: a value head on the policy's backbone, trained on outcomes."""
     return Algorithm(
         "value_baseline",
         OutcomeReward(bad_format),
@@ -258,7 +270,7 @@ def value_baseline(
     )
 
 
-def eapo_triage(*, lam: float | str = 0.2, whiten: bool = True, **parameters: Any) -> Algorithm:
+def eapo_triage(*, lam: Lambda = 0.2, whiten: bool = True, **parameters: Any) -> Algorithm:
     """EAPO's rollout, shaping and token weights with TRIAGE's step credit."""
     return eapo(**parameters).replaced(name="eapo+triage", segments=RoleCredit(_lambda(lam), whiten))
 
@@ -284,7 +296,7 @@ ALGORITHMS: dict[str, Callable[..., Algorithm]] = {
 
 
 def make_algorithm(name: str, **parameters: Any) -> Algorithm:
-    """The algorithm called ``name``. Raises ValueError naming the nearest right name or parameter.
+    """The algorithm called ``name``. Raises ValueError naming the nearest right name or parameter, or the range of a value.
 
     Example:
         >>> make_algorithm("eapo", beta=0.5).plan
@@ -295,26 +307,30 @@ def make_algorithm(name: str, **parameters: Any) -> Algorithm:
     if name not in ALGORITHMS:
         raise ValueError(f"unknown algorithm {name!r}.{near(name, ALGORITHMS)} Known: {', '.join(ALGORITHMS)}")
     own = _parameters(ALGORITHMS[name])
-    shared = {"dynamic_sampling", *(field.name for field in fields(LossVariant))} - own
-    for key in parameters:
-        if key not in own | shared:
-            known = sorted(own | shared)
+    shared = {key: kind for key, kind in _SHARED.items() if key not in own}
+    for key, value in parameters.items():
+        if key not in own and key not in shared:
+            known = sorted((*own, *shared))
             raise ValueError(f"{name} has no parameter {key!r}.{near(key, known)} It has: {', '.join(known)}")
+        check(f"{name}'s {key}", value, own.get(key, shared.get(key)))
     algorithm = ALGORITHMS[name](**{key: value for key, value in parameters.items() if key in own})
     return algorithm.replaced(**{key: value for key, value in parameters.items() if key in shared})
 
 
-def _parameters(factory: Callable[..., Algorithm]) -> set[str]:
-    names = set()
+_SHARED = {"dynamic_sampling": bool, **get_type_hints(LossVariant, include_extras=True)}
+"""What every algorithm takes: name -> annotation."""
+
+
+def _parameters(factory: Callable[..., Algorithm]) -> dict[str, Any]:
+    """The parameters of an algorithm: name -> annotation."""
+    kinds = get_type_hints(factory, include_extras=True)
+    found: dict[str, Any] = {}
     for parameter in inspect.signature(factory).parameters.values():
         # A composition passes what it does not know to EAPO.
-        names |= _parameters(eapo) if parameter.kind is parameter.VAR_KEYWORD else {parameter.name}
-    return names
+        of_eapo = parameter.kind is parameter.VAR_KEYWORD
+        found |= _parameters(eapo) if of_eapo else {parameter.name: kinds[parameter.name]}
+    return found
 
 
-def _lambda(lam: float | str) -> float:
-    if isinstance(lam, str):
-        if lam not in LAMBDA:
-            raise ValueError(f"lam must be a number or one of {', '.join(LAMBDA)}, got {lam!r}")
-        return LAMBDA[lam]
-    return lam
+def _lambda(lam: Lambda) -> float:
+    return LAMBDA[lam] if isinstance(lam, str) else lam

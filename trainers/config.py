@@ -12,20 +12,15 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from agentic_gym.policies.base import Sampling
+from agentic_gym.ranges import Checked, Count, Natural, NonNegative, Positive, Range
 
 __all__ = ["AlgorithmConfig", "EnvConfig", "FormatConfig", "OptimizerConfig", "SFTConfig", "TrainConfig"]
 
-
-def _at_least(settings: Any, **least: float) -> None:
-    """Raise ValueError for the first of these settings that is below its least value; None passes."""
-    for name, bound in least.items():
-        value = getattr(settings, name)
-        if value is not None and not value >= bound:
-            raise ValueError(f"{name} must be at least {bound}, got {value}")
+DecayRate = Annotated[float, Range(least=0, below=1)]
 
 
 @dataclass(frozen=True)
-class EnvConfig:
+class EnvConfig(Checked):
     """Which environment, in which wrappers."""
 
     id: str = "agentic_gym/MathTools-v0"
@@ -34,19 +29,16 @@ class EnvConfig:
     """Arguments of ``gym.make`` (in a file; on the command line see the next)."""
     settings: Annotated[tuple[str, ...], tyro.conf.arg(name="with", metavar="NAME=VALUE")] = ()
     """Further arguments, read as YAML: levels=[0,1] cache=true."""
-    tool_budget: int | None = None
+    tool_budget: Natural | None = None
     """Most tool calls an episode (``ToolBudget``); None is no limit."""
     roles: bool = False
     """Label steps with the environment's oracle (``RoleLabels``); TRIAGE needs it."""
-    threads: int = 16
+    threads: Count = 16
     """Environments stepped at once where a step waits for a tool."""
-
-    def __post_init__(self) -> None:
-        _at_least(self, threads=1, tool_budget=0)
 
 
 @dataclass(frozen=True)
-class FormatConfig:
+class FormatConfig(Checked):
     """How an episode becomes tokens."""
 
     kind: Literal["auto", "chat", "inline"] = "auto"
@@ -54,9 +46,14 @@ class FormatConfig:
     template: str = "{instructions}\n\n{observation}\n"
     """inline: the prompt."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if "{observation}" not in self.template:
+            raise ValueError(f"template must hold {{observation}}, got {self.template!r}")
+
 
 @dataclass(frozen=True)
-class AlgorithmConfig:
+class AlgorithmConfig(Checked):
     """A credit rule and its parameters."""
 
     name: str = "grpo"
@@ -69,57 +66,45 @@ class AlgorithmConfig:
 
 
 @dataclass(frozen=True)
-class OptimizerConfig:
+class OptimizerConfig(Checked):
     """AdamW and how a batch is cut."""
 
-    lr: float = 1e-6
+    lr: NonNegative = 1e-6
     """Peak learning rate."""
     schedule: Literal["constant", "linear", "cosine"] = "constant"
     """After the warm-up; linear and cosine end at 0."""
-    warmup: int = 0
+    warmup: Natural = 0
     """Updates over which the rate rises from 0."""
-    betas: tuple[float, float] = (0.9, 0.999)
+    betas: tuple[DecayRate, DecayRate] = (0.9, 0.999)
     """AdamW's decay rates."""
-    weight_decay: float = 0.0
+    weight_decay: NonNegative = 0.0
     """AdamW's decoupled decay."""
-    grad_clip: float = 1.0
-    """Largest gradient norm."""
-    mini_batches: int = 1
+    grad_clip: Annotated[float, Range(above=0, infinite=True)] = 1.0
+    """Largest gradient norm; infinity clips nothing."""
+    mini_batches: Count = 1
     """Optimiser steps an epoch over a batch of episodes."""
-    epochs: int = 1
+    epochs: Count = 1
     """Passes over a batch of episodes."""
-    tokens_per_micro_batch: int = 16_384
+    tokens_per_micro_batch: Count = 16_384
     """Padded tokens forwarded at once: lower it when memory runs out."""
-
-    def __post_init__(self) -> None:
-        _at_least(self, lr=0, warmup=0, weight_decay=0, mini_batches=1, epochs=1, tokens_per_micro_batch=1)
-        if not self.grad_clip > 0:  # 0 would stop the training, a negative one turn the gradient
-            raise ValueError(f"grad_clip must be above 0, got {self.grad_clip}")
-        if not all(0 <= beta < 1 for beta in self.betas):
-            raise ValueError(f"betas must be from 0 to below 1, got {self.betas}")
 
 
 @dataclass(frozen=True)
-class SFTConfig:
+class SFTConfig(Checked):
     """Cold start on demonstrations before RL."""
 
     demonstrations: Path | None = None
     """A JSONL file of recorded episodes; only solved ones are used."""
-    epochs: float = 3.0
+    epochs: Positive = 3.0
     """Passes over the demonstrations."""
-    batch: int = 64
+    batch: Count = 64
     """Episodes an update."""
     optimizer: OptimizerConfig = OptimizerConfig(lr=7e-6, schedule="cosine", warmup=10)
     """Its mini_batches and epochs are not used."""
 
-    def __post_init__(self) -> None:
-        _at_least(self, batch=1)
-        if not self.epochs > 0:
-            raise ValueError(f"epochs must be above 0, got {self.epochs}")
-
 
 @dataclass(frozen=True)
-class TrainConfig:
+class TrainConfig(Checked):
     """Everything that decides a run."""
 
     model: str = ""
@@ -138,17 +123,17 @@ class TrainConfig:
     """How the policy is updated."""
     sft: SFTConfig = SFTConfig()
     """Cold start; skipped without demonstrations."""
-    iterations: int = 100
+    iterations: Count = 100
     """Rollout-and-update rounds."""
-    tasks_per_iteration: int = 16
+    tasks_per_iteration: Count = 16
     """Groups a round."""
     tool_free_prompt: Literal["sampled", "normal"] = "sampled"
     """The prompt under which tool-free rows are trained: the one they were sampled with, or the normal one."""
-    seed: int = 0
+    seed: Natural = 0
     """Fixes tasks, sampling and mini-batches."""
-    checkpoint_every: int = 10
+    checkpoint_every: Count = 10
     """Rounds between checkpoints; the last round always has one."""
-    keep_checkpoints: int = 2
+    keep_checkpoints: Count = 2
     """Older ones are removed."""
     record_episodes: bool = True
     """Append every episode to episodes.jsonl."""
@@ -158,9 +143,9 @@ class TrainConfig:
     """Of the weights and of AdamW's state; auto: float32. In bfloat16 most steps below about 1e-4 are rounded away."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.sampling.top_p != 1.0 or self.sampling.temperature <= 0:
             raise ValueError(
                 "training needs sampling.top_p = 1 and sampling.temperature > 0 (a truncated distribution biases the "
                 f"probability ratio); got top_p {self.sampling.top_p}, temperature {self.sampling.temperature}"
             )
-        _at_least(self, iterations=1, tasks_per_iteration=1, seed=0, checkpoint_every=1, keep_checkpoints=1)

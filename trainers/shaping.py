@@ -14,14 +14,16 @@ from typing import Any
 import numpy as np
 
 from agentic_gym.episodes import Episode, Group
+from agentic_gym.ranges import Checked, Natural, NonNegative
 from agentic_gym.trainers.algorithm import FloatArray, Shaping
 from agentic_gym.trainers.credit import eapo, otc, toolstar
+from agentic_gym.trainers.credit.eapo import Threshold
 
 __all__ = ["EfficiencyShaping", "MultiToolReward", "OutcomeReward", "ToolProductivity"]
 
 
 @dataclass(frozen=True)
-class OutcomeReward:
+class OutcomeReward(Checked):
     """R_i: the score of a well-formed episode, ``bad_format`` for any other (EAPO eq. 7). None: the environment's own reward."""
 
     bad_format: float | None = -1.0
@@ -36,7 +38,7 @@ class OutcomeReward:
 
 
 @dataclass(frozen=True)
-class MultiToolReward:
+class MultiToolReward(Checked):
     """Tool-Star's reward: -1 for a broken format, else the score, plus a bonus when both tools were called."""
 
     bonus: float = 0.1
@@ -58,12 +60,12 @@ class MultiToolReward:
 
 
 @dataclass(frozen=True)
-class EfficiencyShaping:
+class EfficiencyShaping(Checked):
     """EAPO's R~: on easy tasks a needless call costs (eqs. 4-6)."""
 
     base: Shaping = OutcomeReward()
-    beta: float = 1.0
-    correct_threshold: float = 0.5
+    beta: NonNegative = 1.0
+    correct_threshold: Threshold = 0.5
     """Score from which an episode counts as correct."""
     shape_negative: bool = False
     clamp: bool = True
@@ -79,17 +81,17 @@ class EfficiencyShaping:
 
 
 @dataclass(frozen=True)
-class ToolProductivity:
+class ToolProductivity(Checked):
     """OTC's alpha r_tool R: a positive reward shrinks with every call beyond the fewest known to suffice.
 
     Remembers that number for every task over the whole run (``optimal``); it only falls.
     """
 
     base: Shaping = OutcomeReward()
-    limit: int = 3
+    limit: Natural = 3
     """c: most calls of an episode."""
-    alpha: float = 1.0
-    correct_threshold: float = 0.5
+    alpha: NonNegative = 1.0
+    correct_threshold: Threshold = 0.5
     remember: bool = True
     """False: OTC-PPO, which knows no optimum."""
     optimal: dict[str, int] = field(default_factory=dict, compare=False)

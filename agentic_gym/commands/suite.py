@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from agentic_gym.benchmarks.runner import BenchmarkConfig, run_suite
 from agentic_gym.commands.policies import open_policy
 from agentic_gym.policies.base import Sampling
+from agentic_gym.ranges import Checked, Count, Natural, NonNegative, Range
 
 __all__ = ["ArithmeticSuite", "MathSuite", "run"]
 
 
 @dataclass(frozen=True)
-class ArithmeticSuite:
+class ArithmeticSuite(Checked):
     """Play generated problems with one policy and write a table and a picture; run again, it plays what is missing.
 
     Example: agentic-gym bench arithmetic --policy server --url http://localhost:8000/v1 --model Qwen/Qwen2.5-7B-Instruct
@@ -34,21 +35,21 @@ class ArithmeticSuite:
     """Episodes, results.json, report.md and the picture go here; several policies may share it."""
     method: str = "tir"
     """tir: with tools; base: tools forbidden."""
-    limit: int | None = None
+    limit: Count | None = None
     """At most so many tasks of each set."""
-    samples: int = 1
+    samples: Count = 1
     """Episodes a task."""
-    budget: int | None = None
+    budget: Natural | None = None
     """Most tool calls an episode."""
-    temperature: float = 0.6
+    temperature: NonNegative = 0.6
     """Of a model's sampling; 0 is greedy."""
-    top_p: float = 0.95
+    top_p: Annotated[float, Range(above=0, most=1)] = 0.95
     """Nucleus of a model's sampling."""
-    max_tokens: int = 1024
+    max_tokens: Count = 1024
     """Most tokens of a model's turn."""
-    parallel: int = 32
+    parallel: Count = 32
     """Episodes played side by side."""
-    seed: int = 0
+    seed: Natural = 0
     """Of tasks and sampling."""
 
 

@@ -27,6 +27,7 @@ from agentic_gym.benchmarks.experiments import tiny
 from agentic_gym.episodes import Episode
 from agentic_gym.files import exclusive
 from agentic_gym.policies.base import Sampling
+from agentic_gym.ranges import Checked, Count, Natural
 from agentic_gym.trainers.evaluation import Summary, by_level, summarise
 from agentic_gym.wrappers import RoleLabels, ToolFree
 
@@ -61,7 +62,7 @@ ARMS: dict[str, Arm] = {
 
 
 @dataclass(frozen=True)
-class QuickstartConfig:
+class QuickstartConfig(Checked):
     """Train a tiny agent with and without EAPO and compare them.
 
     Example: agentic-gym bench quickstart --seeds 0 1 2
@@ -69,35 +70,31 @@ class QuickstartConfig:
 
     output: Path = Path("runs/quickstart")
     """Checkpoints, figures and pictures; finished parts found here are not run again."""
-    seeds: tuple[int, ...] = (0,)
+    seeds: tuple[Natural, ...] = (0,)
     """One complete run each: cold start, every arm, examination."""
     arms: tuple[str, ...] = ("grpo", "eapo")
     """Which arms of ``ARMS`` to train."""
-    sft_steps: int = 1400
+    sft_steps: Count = 1400
     """Updates of the cold start, 64 demonstrations each."""
-    iterations: int = 80
+    iterations: Count = 80
     """Rollout-and-update rounds of every arm."""
-    examined: int = 256
+    examined: Count = 256
     """Unseen problems of each level in the examination."""
     short: bool = False
     """A few steps of everything, to see that it runs; the figures mean nothing."""
     force: bool = False
     """Go on even when the cold start does not reach its marks."""
-    jobs: int = 2
+    jobs: Count = 2
     """Arms trained at once, one thread each."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for arm in self.arms:
             if arm not in ARMS:
                 raise ValueError(f"unknown arm {arm!r}; known: {', '.join(ARMS)}")
         for name, values in (("seeds", self.seeds), ("arms", self.arms)):
             if not values or len(set(values)) < len(values):
                 raise ValueError(f"{name} must be at least one, none of them twice; got {values}")
-        if min(self.seeds) < 0:
-            raise ValueError(f"seeds must be at least 0, got {min(self.seeds)}")
-        for name in ("sft_steps", "iterations", "examined", "jobs"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
 
 
 def run_quickstart(config: QuickstartConfig, console: Console | None = None) -> Path:

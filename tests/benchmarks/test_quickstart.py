@@ -49,7 +49,7 @@ def test_unknown_arm():
         ({"jobs": 0}, "jobs must be at least 1, got 0"),
         ({"examined": 0}, "examined must be at least 1, got 0"),
         ({"seeds": ()}, "seeds must be at least one"),
-        ({"seeds": (-1,)}, "seeds must be at least 0, got -1"),
+        ({"seeds": (-1,)}, "seeds must be a list, each a whole number of at least 0, got"),
         ({"arms": ("grpo", "grpo")}, "arms must be at least one, none of them twice"),
     ],
 )

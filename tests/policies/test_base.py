@@ -60,7 +60,7 @@ def test_empty_batch() -> None:
     [{"temperature": -0.1}, {"top_p": 0.0}, {"top_p": 1.01}, {"max_tokens": 0}],
 )
 def test_bad_sampling(settings: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="sampling needs a finite temperature >= 0"):
+    with pytest.raises(ValueError, match="must be"):
         Sampling(**settings)
 
 

@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 
 from agentic_gym.episodes import Group
 from agentic_gym.roles import Role
+from agentic_gym.trainers import advantages as advantage_parts
 from agentic_gym.trainers import algorithms
-from agentic_gym.trainers.algorithm import Algorithm, Readings, Stateful, trainable
+from agentic_gym.trainers.algorithm import Algorithm, Branching, LossVariant, Readings, RolloutPlan, Stateful, trainable
 from agentic_gym.trainers.algorithms import ALGORITHMS, make_algorithm
 from agentic_gym.trainers.credit import grpo, losses, triage
+from agentic_gym.trainers.shaping import EfficiencyShaping, MultiToolReward, OutcomeReward, ToolProductivity
 from tests.trainers.synthetic import episode, group
 
 
@@ -310,14 +312,48 @@ def test_papers_defaults():
         ("eapo", {"betta": 1.0}, "eapo has no parameter 'betta'.*beta"),
         ("arpo", {"attribution": "firm"}, "attribution must be 'soft' or 'hard', got 'firm'"),
         ("arpo", {"group_size": 4}, "initial and tool-free rows must fit into the group"),
-        ("triage", {"lam": "Chess"}, "lam must be a number or one of ALFWorld, WebShop, SearchQA, got 'Chess'"),
-        ("grpo", {"ratio": "word"}, "ratio must be one of token, sequence, got 'word'"),
-        ("grpo", {"group_size": 0}, "group_size >= 1"),
+        ("triage", {"lam": "Chess"}, "lam must be a finite number .* or 'ALFWorld', 'WebShop' or 'SearchQA', got 'Chess'"),
+        ("grpo", {"ratio": "word"}, "grpo's ratio must be 'token' or 'sequence', got 'word'"),
+        ("grpo", {"group_size": 0}, "group_size must be at least 1, got 0"),
     ],
 )
 def test_mistakes_are_named(name, parameters, message):
     with pytest.raises(ValueError, match=message):
         make_algorithm(name, **parameters)
+
+
+OWN = [(name, key) for name in ALGORITHMS for key in algorithms._parameters(ALGORITHMS[name])]
+SHARED = [("grpo", key) for key in ("dynamic_sampling", *(f.name for f in dataclasses.fields(LossVariant)))]
+WHOLE = frozenset(("group_size", "tool_free", "initial", "beam", "limit", "ddof"))
+ANY_SIGN = frozenset(("bonus", "bad_format"))
+
+
+@pytest.mark.parametrize(("name", "key"), OWN + SHARED)
+@pytest.mark.parametrize("value", ["x", object(), float("nan"), -1])
+def test_every_parameter_of_every_algorithm_has_a_type_and_a_range(name, key, value):
+    if value == -1 and key in ANY_SIGN:
+        make_algorithm(name, **{key: value})
+        return
+    with pytest.raises(ValueError, match="must be") as error:
+        make_algorithm(name, **{key: value})
+    assert str(error.value).startswith(f"{name}'s {key} must be ")
+    assert repr(value)[:20] in str(error.value)
+    if key in WHOLE:
+        with pytest.raises(ValueError, match=f"{key} must be"):
+            make_algorithm(name, **{key: 1.5})
+
+
+@pytest.mark.parametrize("part", [
+    EfficiencyShaping, ToolProductivity, OutcomeReward, MultiToolReward, Branching, RolloutPlan, LossVariant,
+    *(getattr(advantage_parts, name) for name in advantage_parts.__all__),
+])  # fmt: skip
+def test_a_part_made_by_hand_is_checked_too(part):
+    given = {"scores": len} if part is advantage_parts.ScoreCredit else {"beta": 0.1} if part is advantage_parts.WhitenedTokens else {}
+    part(**given)
+    for f in dataclasses.fields(part):
+        if f.name not in ("base", "branching") or part is Branching:
+            with pytest.raises(ValueError, match=f"^{f.name} must be "):
+                part(**{**given, f.name: object()})
 
 
 def test_examples_in_the_docstrings():

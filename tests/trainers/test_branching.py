@@ -154,8 +154,9 @@ def test_an_environment_that_does_not_repeat_itself_masks_the_branch():
             Noisy.count += 1
             return {}
 
-        def _clip(self, observation):
-            return f"{observation} {Noisy.count}"
+        def step(self, action):
+            observation, *rest = super().step(action)
+            return f"{observation} {Noisy.count}", *rest
 
     episodes = play(RolloutPlan(4, branching=Branching(initial=2, base=1.0)), env=Noisy, tasks=[0])
     masked = [e for e in episodes if e.masked]
@@ -199,7 +200,7 @@ def test_a_policy_without_entropies_is_refused():
 
 
 def test_impossible_plans_are_refused():
-    with pytest.raises(ValueError, match="initial >= 1"):
+    with pytest.raises(ValueError, match="initial must be at least 1, got 0"):
         Branching(initial=0)
     with pytest.raises(ValueError, match="must fit into the group"):
         RolloutPlan(4, tool_free=2, branching=Branching(initial=3))

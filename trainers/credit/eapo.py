@@ -11,11 +11,12 @@ Where the paper is silent or contradicts itself the choice is a parameter; ``doc
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from agentic_gym.ranges import Range
 from agentic_gym.trainers.credit._arrays import (
     BoolArray,
     FloatArray,
@@ -26,6 +27,8 @@ from agentic_gym.trainers.credit._arrays import (
     vector,
 )
 
+Threshold = Annotated[float, Range(above=0, most=1)]
+"""Score from which an episode counts as correct."""
 TOOL_FREE_ROWS = 2
 """n of the paper: tool-free episodes in a group of 16."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from difflib import SequenceMatcher
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,7 +25,8 @@ from agentic_gym.trainers.credit._arrays import (
     vector,
 )
 
-NORMS = ("std", "none")
+Norm = Literal["std", "none"]
+NORMS = get_args(Norm)
 WEIGHTINGS = ("trajectory", "step")
 
 

@@ -9,12 +9,15 @@ Source: J. Schulman, "Approximating KL divergence" (2020); the clamps are those 
 
 from __future__ import annotations
 
+from typing import Literal, get_args
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from agentic_gym.trainers.credit._arrays import BoolArray, FloatArray, bounded, flags, one_of, vector
 
-KINDS = ("k1", "k2", "k3", "k3+")
+KlKind = Literal["k1", "k2", "k3", "k3+"]
+KINDS = get_args(KlKind)
 
 LOG_RATIO_LIMIT = 20.0
 """A log-ratio is clamped to +- this before it is exponentiated."""

@@ -6,13 +6,16 @@ L = max(-A r, -A clip(r, 1 - low, 1 + high)), and for A < 0 at most -A * dual ("
 
 from __future__ import annotations
 
+from typing import Literal, get_args
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from agentic_gym.trainers.credit._arrays import BoolArray, FloatArray, flags, one_of, saturated, vector
 from agentic_gym.trainers.credit.kl import LOG_RATIO_LIMIT
 
-AGGREGATIONS = ("token-mean", "seq-mean-token-sum", "seq-mean-token-mean", "seq-mean-token-sum-norm")
+Aggregation = Literal["token-mean", "seq-mean-token-sum", "seq-mean-token-mean", "seq-mean-token-sum-norm"]
+AGGREGATIONS = get_args(Aggregation)
 
 
 def policy_loss(

@@ -6,13 +6,16 @@ print its form; ours offers both usual ones. GAE, for a critic per token, is her
 
 from __future__ import annotations
 
+from typing import Literal, get_args
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from agentic_gym.trainers.credit._arrays import FloatArray, bounded, flags, one_of, saturated, vector
 from agentic_gym.trainers.credit.triage import corrected
 
-FORMS = ("baseline", "progress")
+ValueForm = Literal["baseline", "progress"]
+FORMS = get_args(ValueForm)
 
 
 def segment_advantages(

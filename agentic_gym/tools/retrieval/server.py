@@ -11,8 +11,9 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from agentic_gym.ranges import Checked, Range
 from agentic_gym.tools.search import Passage, Retriever, SearchUnavailable
 
 if TYPE_CHECKING:
@@ -96,20 +97,20 @@ def _document(passage: Passage, scored: bool) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class ServeSearch:
+class ServeSearch(Checked):
     """Serve a corpus in Search-R1's protocol (``POST /retrieve``)."""
 
     corpus: Path
     """JSONL file of passages: id, title, text (or id, contents)."""
     host: str = "127.0.0.1"
     """Address to listen on."""
-    port: int = 8000
+    port: Annotated[int, Range(least=0, most=65_535)] = 8000
     """Port to listen on; 0 lets the system choose."""
     retriever: Literal["bm25", "dense", "hybrid"] = "bm25"
     """Search by words, by vectors, or by both."""
     encoder: str = "intfloat/e5-base-v2"
     """Name or folder of a sentence-transformers model, for dense and hybrid."""
-    top_k: int = 3
+    top_k: Annotated[int, Range(least=1, most=MAX_TOP_K)] = 3
     """Passages per query where a request names no number."""
 
     def build(self) -> Retriever:
