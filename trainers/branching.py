@@ -10,7 +10,8 @@ Every group ends with exactly M rows: branches while there is room, fresh rows f
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -131,10 +132,7 @@ def branching_rollout(
     finally:
         for tree in trees:
             for row in tree.rows:
-                if row.episode.error is None and row.episode.done:
-                    pool.give_back(row.env)
-                else:
-                    row.env.close()
+                pool.give_back(row.env, usable=row.episode.error is None and row.episode.done)
 
 
 def _begin(pool: EnvPool, trees: Sequence[_Tree], branching: Branching, tool_free: int) -> None:
@@ -152,8 +150,21 @@ def _begin(pool: EnvPool, trees: Sequence[_Tree], branching: Branching, tool_fre
             count, forced = (tree.room + 1) // 2 if idle else 0, 0
         for number in range(min(count + forced, tree.room)):
             request = replace(tree.slots[len(tree.rows)], tool_free=number >= count)
-            env = pool.take()
-            tree.rows.append(_Row(env, reset_episode(env, request), request))
+            with _given_back_on_failure(pool) as taken:
+                taken.append(pool.take())
+                tree.rows.append(_Row(taken[0], reset_episode(taken[0], request), request))
+
+
+@contextmanager
+def _given_back_on_failure(pool: EnvPool) -> Iterator[list[TextEnvironment]]:
+    """A list for environments that no row holds yet, so that none of them stays open whatever is raised meanwhile."""
+    taken: list[TextEnvironment] = []
+    try:
+        yield taken
+    except BaseException:
+        for env in taken:
+            pool.give_back(env, usable=False)
+        raise
 
 
 def _monitored_initial(tree: _Tree, tool_free: int) -> int:
@@ -190,8 +201,10 @@ def _branch(
                 tree.made += 1
                 taken[id(tree)] = taken.get(id(tree), 0) + 1
                 chosen.append((tree, row))
-    envs = [pool.take() for _ in chosen]
-    infos = pool.map(_replay, envs, [row for _, row in chosen], blocking=blocking) if chosen else []
+    with _given_back_on_failure(pool) as envs:
+        for _ in chosen:
+            envs.append(pool.take())
+        infos = pool.map(_replay, envs, [row for _, row in chosen], blocking=blocking)
     for (tree, row), env, info in zip(chosen, envs, infos):
         index = len(tree.rows)
         child = replace(

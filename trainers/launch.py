@@ -37,21 +37,18 @@ def launch(config: TrainConfig, console: Console | None = None) -> Path:
         config.algorithm.name, **{**config.algorithm.parameters, **assignments(config.algorithm.settings)}
     )
     disable_progress_bar()  # those of loading would break up ours
-    first = make_env(config.env)
-    base = first.unwrapped
-    if not isinstance(base, TextEnv):
-        raise ValueError(f"{config.env.id} is not a TextEnv: call trainers.grpo.train with environments of your own")
-    policy = load_policy(config)
-    context = {"tasks": base.tasks.content_hash}
-    with (
-        EnvPool(lambda: make_env(config.env), threads=config.env.threads) as pool,
-        Run(config, console=console, context=context) as run,
-    ):
+    with EnvPool(lambda: make_env(config.env), threads=config.env.threads) as pool:
+        first = pool.take()
         pool.give_back(first)
-        if run.checkpoints.latest() is None:
-            cold_start(config, policy)
-        train(policy, pool, [task.id for task in base.tasks], algorithm, config, run)
-        latest = run.checkpoints.latest()
+        base = first.unwrapped
+        if not isinstance(base, TextEnv):
+            raise ValueError(f"{config.env.id} is not a TextEnv: call trainers.grpo.train with environments of your own")
+        policy = load_policy(config)
+        with Run(config, console=console, context={"tasks": base.tasks.content_hash}) as run:
+            if run.checkpoints.latest() is None:
+                cold_start(config, policy)
+            train(policy, pool, [task.id for task in base.tasks], algorithm, config, run)
+            latest = run.checkpoints.latest()
     if latest is None:
         raise RuntimeError(f"the run in {config.output} ended without a checkpoint")
     return latest

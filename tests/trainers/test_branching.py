@@ -164,6 +164,57 @@ def test_an_environment_that_does_not_repeat_itself_masks_the_branch():
     assert "gave another observation at step 0" in str(masked[0].error)
 
 
+class Fragile(Sums):
+    """Counts what is open; its close fails where it is told to, its replay where the seed repeats."""
+
+    opened: list
+    breaks: str
+
+    def __init__(self):
+        super().__init__()
+        self.opened.append(self)
+
+    def step(self, action):
+        if self.breaks == "step":
+            raise OSError("the tool's machine is gone")
+        return super().step(action)
+
+    def reset(self, *, seed=None, options=None):
+        if self.breaks == "reset" and len(self.opened) == 3:
+            raise ValueError("no such task")
+        if self.breaks == "replay" and len(self.opened) > 4:
+            raise ValueError("no such task")
+        return super().reset(seed=seed, options=options)
+
+    def close(self):
+        self.opened[self.opened.index(self)] = None
+        if self.breaks == "step":
+            raise RuntimeError("close fails too")
+
+
+@pytest.fixture
+def fragile(monkeypatch):
+    monkeypatch.setattr(Fragile, "opened", [], raising=False)
+    monkeypatch.setattr(Fragile, "breaks", "", raising=False)
+    return Fragile
+
+
+def test_an_environment_that_cannot_be_closed_masks_its_episode_and_nothing_more(fragile):
+    fragile.breaks = "step"
+    episodes = play(RolloutPlan(4, branching=Branching(initial=2, base=1.0)), env=fragile)
+    assert [e.error for e in episodes] == ["step failed: OSError: the tool's machine is gone"] * 8
+    assert set(fragile.opened) == {None}
+
+
+@pytest.mark.parametrize("breaks", ["reset", "replay"])
+def test_no_environment_stays_open_when_a_rollout_fails(fragile, breaks):
+    fragile.breaks = breaks
+    with pytest.raises(ValueError, match="no such task"):
+        play(RolloutPlan(4, branching=Branching(initial=2, base=1.0)), env=fragile)
+    assert len(fragile.opened) >= 3
+    assert set(fragile.opened) == {None}
+
+
 def test_finished_rows_are_reported_once_each():
     finished = []
     episodes = play(RolloutPlan(6, branching=Branching(initial=2)), on_finished=finished.append)
