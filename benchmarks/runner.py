@@ -19,7 +19,6 @@ import gymnasium as gym
 import numpy as np
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from agentic_gym import __version__
 from agentic_gym.benchmarks.suites import SUITES, Track
@@ -29,9 +28,9 @@ from agentic_gym.policies.base import Policy, Sampling
 from agentic_gym.ranges import Checked, Count, Natural
 from agentic_gym.tasks import TaskSet, near
 from agentic_gym.trainers.evaluation import Summary, by_level, summarise
-from agentic_gym.trainers.rollout import EnvPool, EpisodeRequest, rollout
+from agentic_gym.trainers.recorded import progress_bar, recorded_rollout
+from agentic_gym.trainers.rollout import EnvPool, EpisodeRequest
 from agentic_gym.wrappers import RecordEpisodes, ToolBudget, ToolFree
-from agentic_gym.wrappers.record_episodes import append_episodes
 
 __all__ = ["METHODS", "BenchmarkConfig", "run_suite"]
 
@@ -148,29 +147,22 @@ def _play_track(
             env = ToolBudget(env, config.budget)
         return ToolFree(env, active=config.method == "base")
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with EnvPool(make) as pool, Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+    with EnvPool(make) as pool, progress_bar(console) as progress:
         bar = progress.add_task(track.name, total=len(requests), completed=len(requests) - len(missing))
         first = pool.take()
         pool.give_back(first)
         if missing:
             with policy_for(first) as policy:
-                for start in range(0, len(missing), config.parallel):
-                    batch = rollout(
-                        policy,
-                        pool,
-                        missing[start : start + config.parallel],
-                        config.sampling,
-                        on_finished=lambda _: progress.advance(bar),
-                    )
-                    append_episodes(path, batch)
-                    done |= {(e.task_id, e.seed): e for e in batch}
+                played = recorded_rollout(
+                    policy,
+                    pool,
+                    missing,
+                    config.sampling,
+                    parallel=config.parallel,
+                    path=path,
+                    on_finished=lambda _: progress.advance(bar),
+                )
+            done |= {(e.task_id, e.seed): e for e in played}
     return [done[str(request.task), request.seed] for request in requests]
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +17,9 @@ import numpy as np
 
 from agentic_gym.episodes import Episode, Group, Response
 from agentic_gym.policies.base import Policy, Sampling
+from agentic_gym.ranges import Count, check
 from agentic_gym.text_env import TextEnv
+from agentic_gym.trainers.threads import DaemonThreads
 
 __all__ = [
     "EnvPool",
@@ -52,13 +53,14 @@ class EnvPool:
     Args:
         env_fn: makes one environment.
         threads: how many may be stepped at once where steps block (``TextEnv.blocking``, or a foreign environment that says
-            so by an attribute of that name).
+            so by an attribute of that name), at least 1.
     """
 
     def __init__(self, env_fn: Callable[[], TextEnvironment], *, threads: int = 16) -> None:
+        check("threads", threads, Count)
         self.env_fn = env_fn
         self._idle: list[TextEnvironment] = []
-        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="env-step") if threads > 1 else None
+        self._threads = DaemonThreads(threads, name="env-step")
 
     def take(self) -> TextEnvironment:
         """An idle environment, or a new one."""
@@ -74,15 +76,15 @@ class EnvPool:
                 env.close()
 
     def map(self, function: Callable[..., Any], *columns: Sequence[Any], blocking: bool) -> list[Any]:
-        """``function`` over rows, in threads where its steps block."""
-        if self._threads is None or not blocking or len(columns[0]) < 2:
-            return list(map(function, *columns))
-        return list(self._threads.map(function, *columns))
+        """``function`` over rows, in threads where its steps block. An interruption does not wait for them."""
+        rows = list(zip(*columns, strict=True))
+        if self._threads.size == 1 or not blocking or len(rows) < 2:
+            return [function(*row) for row in rows]
+        return self._threads.map(function, rows)
 
     def close(self) -> None:
         """Close every environment and thread."""
-        if self._threads is not None:
-            self._threads.shutdown(wait=True, cancel_futures=True)
+        self._threads.close()
         with contextlib.ExitStack() as stack:  # one that cannot be closed does not keep the others open
             while self._idle:
                 stack.callback(self._idle.pop().close)
@@ -121,11 +123,16 @@ def rollout(
 ) -> list[Episode]:
     """Play every request to its end, in lock step, and return the episodes in order.
 
-    ``on_finished`` is called with each episode as it ends. What the policy raises is the caller's; what an environment raises
-    masks its episode.
+    ``on_finished`` is called with each episode as it ends, also with those that ended in a turn that is interrupted. What the
+    policy raises is the caller's; what an environment raises masks its episode.
     """
     envs: list[TextEnvironment] = []
     episodes: list[Episode] = []
+
+    def step(i: int, response: Response, stepped: list[int]) -> None:
+        step_episode(envs[i], episodes[i], response)
+        stepped.append(i)
+
     try:
         for request in requests:
             envs.append(pool.take())
@@ -137,12 +144,14 @@ def rollout(
         sampling = with_stops(sampling, envs)
         while active:
             responses = policy.respond([episodes[i] for i in active], sampling)
-            rows = [(envs[i], episodes[i], response) for i, response in zip(active, responses, strict=True)]
-            pool.map(step_episode, *zip(*rows), blocking=blocking)
-            if on_finished is not None:
-                for i in active:
-                    if episodes[i].done:
-                        on_finished(episodes[i])
+            stepped: list[int] = []
+            try:
+                pool.map(step, active, responses, [stepped] * len(active), blocking=blocking)
+            finally:
+                if on_finished is not None:
+                    for i in sorted(stepped):
+                        if episodes[i].done:
+                            on_finished(episodes[i])
             active = [i for i in active if not episodes[i].done]
     finally:
         for i, env in enumerate(envs):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import TextColumn
 
 from agentic_gym.episodes import Episode
 from agentic_gym.files import exclusive, write_text
@@ -18,6 +18,7 @@ from agentic_gym.policies.transformers import TransformersPolicy
 from agentic_gym.trainers.algorithm import Algorithm
 from agentic_gym.trainers.checkpoint import CheckpointError, Checkpoints
 from agentic_gym.trainers.config import TrainConfig
+from agentic_gym.trainers.recorded import progress_bar
 from agentic_gym.trainers.update import Updater
 from agentic_gym.wrappers.record_episodes import append_episodes
 
@@ -48,16 +49,7 @@ class Run(AbstractContextManager["Run"]):
         self.folder = Path(config.output)
         self.checkpoints = Checkpoints(self.folder / "checkpoints", keep=config.keep_checkpoints)
         self._console = console or Console(stderr=True)
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[figures]}"),
-            console=self._console,
-            disable=not self._console.is_terminal,
-        )
+        self._progress = progress_bar(self._console, TextColumn("{task.fields[figures]}"))
         self._open = ExitStack()
         self._board: Any = None
         self._bar: Any = None

@@ -10,7 +10,6 @@ import gymnasium as gym
 import numpy as np
 import tyro
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -18,9 +17,10 @@ from agentic_gym.commands.environments import make_env
 from agentic_gym.commands.policies import open_policy
 from agentic_gym.commands.transcript import printable
 from agentic_gym.episodes import Episode
-from agentic_gym.policies import Policy, Sampling
+from agentic_gym.policies import Sampling
 from agentic_gym.trainers.evaluation import by_level, summarise
-from agentic_gym.trainers.rollout import EnvPool, EpisodeRequest, rollout
+from agentic_gym.trainers.recorded import progress_bar, recorded_rollout
+from agentic_gym.trainers.rollout import EnvPool, EpisodeRequest
 from agentic_gym.wrappers import RoleLabels, ToolBudget, ToolFree
 from agentic_gym.wrappers.record_episodes import append_episodes
 
@@ -88,8 +88,17 @@ def run(
         pool.give_back(first)
         requests = _requests(first, episodes, seed)
         sampling = Sampling(temperature=temperature, max_tokens=max_tokens)
-        with open_policy(policy, first, seed=seed, url=url, model=model) as agent:
-            played = _play(agent, pool, requests, sampling, parallel, out, console)
+        with open_policy(policy, first, seed=seed, url=url, model=model) as agent, progress_bar(console) as progress:
+            bar = progress.add_task("episodes", total=len(requests))
+            played = recorded_rollout(
+                agent,
+                pool,
+                requests,
+                sampling,
+                parallel=parallel,
+                path=out,
+                on_finished=lambda _: progress.advance(bar),
+            )
     _report(Console(), played)
     if out is not None:
         console.print(f"episodes in {out}; read them with: agentic-gym view {out}", markup=False, soft_wrap=True)
@@ -101,36 +110,6 @@ def _requests(env: gym.Env[str, str], n: int, seed: int) -> list[EpisodeRequest]
     rng = np.random.default_rng(seed)
     order = [int(task) for _ in range(0, n, n_tasks) for task in rng.permutation(n_tasks)]
     return [EpisodeRequest(task, int(rng.integers(2**32))) for task in order[:n]]
-
-
-def _play(
-    policy: Policy,
-    pool: EnvPool,
-    requests: Sequence[EpisodeRequest],
-    sampling: Sampling,
-    parallel: int,
-    out: Path | None,
-    console: Console,
-) -> list[Episode]:
-    """Play in batches; each batch is on disk before the next begins."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    played: list[Episode] = []
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        bar = progress.add_task("episodes", total=len(requests))
-        for start in range(0, len(requests), parallel):
-            batch = rollout(
-                policy, pool, requests[start : start + parallel], sampling, on_finished=lambda _: progress.advance(bar)
-            )
-            if out is not None:
-                append_episodes(out, batch)
-            played += batch
-    return played
 
 
 def _report(console: Console, episodes: Sequence[Episode]) -> None:

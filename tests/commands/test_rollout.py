@@ -86,6 +86,6 @@ def test_a_folder_that_cannot_be_written_is_said_before_playing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("")
-    monkeypatch.setattr("agentic_gym.commands.rollout.rollout", lambda *_, **__: pytest.fail("it played"))
+    monkeypatch.setattr("agentic_gym.commands.rollout.recorded_rollout", lambda *_, **__: pytest.fail("it played"))
     assert main(["rollout", "MathTools", "--out", str(tmp_path / "file" / "e.jsonl")]) == 1
     assert "file" in capsys.readouterr().err

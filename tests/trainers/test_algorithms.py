@@ -348,7 +348,7 @@ def test_every_parameter_of_every_algorithm_has_a_type_and_a_range(name, key, va
     *(getattr(advantage_parts, name) for name in advantage_parts.__all__),
 ])  # fmt: skip
 def test_a_part_made_by_hand_is_checked_too(part):
-    given = {"scores": len} if part is advantage_parts.ScoreCredit else {"beta": 0.1} if part is advantage_parts.WhitenedTokens else {}
+    given = {advantage_parts.ScoreCredit: {"scores": len}, advantage_parts.WhitenedTokens: {"beta": 0.1}}.get(part, {})
     part(**given)
     for f in dataclasses.fields(part):
         if f.name not in ("base", "branching") or part is Branching:

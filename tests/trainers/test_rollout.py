@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -170,6 +171,33 @@ def test_blocking_steps_run_at_once(fragile, monkeypatch):
     with EnvPool(fragile, threads=6) as pool:
         episodes = rollout(as_policy(caller), pool, requests(), SAMPLING)
     assert not any(e.masked for e in episodes)
+
+
+def test_an_interrupted_turn_reports_what_ended_in_it(fragile, monkeypatch):
+    def interrupted(self: Any, argument: str) -> Any:
+        while len(done) < 5:
+            time.sleep(0.01)
+        raise KeyboardInterrupt
+
+    done: list[str] = []
+    act = fragile._act
+    monkeypatch.setattr(fragile, "_act", lambda self, action: (act(self, action), done.append(self.task.id))[0])
+    monkeypatch.setattr(fragile, "blocking", True)
+    monkeypatch.setattr(Echo, "run", interrupted)
+    ended: list[Any] = []
+    agent = as_policy(lambda text, info: "<python>1</python>" if text == "3" else "<answer>4</answer>")
+    with pytest.raises(KeyboardInterrupt), EnvPool(fragile, threads=6) as pool:
+        rollout(agent, pool, requests(), SAMPLING, on_finished=ended.append)
+    reported = [e.task_id for e in ended]
+    assert set(reported) <= {"t0", "t1", "t2", "t4", "t5"}
+    assert len(reported) >= 4  # the last one may still have been on its way
+    assert all(e.done for e in ended)
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1.5, "4"])
+def test_a_pool_has_threads(fragile, threads):
+    with pytest.raises(ValueError, match="threads must be"):
+        EnvPool(fragile, threads=threads)
 
 
 def test_a_full_window_truncates(fragile):

@@ -19,6 +19,7 @@ from agentic_gym.policies.base import Sampling
 from agentic_gym.trainers.checkpoint import CheckpointError, Checkpoints
 from agentic_gym.trainers.config import OptimizerConfig, TrainConfig
 from agentic_gym.trainers.run import Run
+from tests.processes import READABLE, alive, eventually, family
 
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = TrainConfig(
@@ -88,38 +89,7 @@ def start(*arguments: str, **environment: str) -> subprocess.Popen[str]:
     )
 
 
-def family(root: int) -> set[int]:
-    """All descendants of a process, by /proc."""
-    parents = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                parents[int(entry.name)] = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
-            except OSError:
-                continue
-    found = [root]
-    for pid in found:
-        found += [child for child, parent in parents.items() if parent == pid]
-    return set(found[1:])
-
-
-def alive(pid: int) -> bool:
-    try:
-        return (Path("/proc") / str(pid) / "stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def eventually(condition, seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.05)
-    return bool(condition())
-
-
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes by /proc")
+@pytest.mark.skipif(not READABLE, reason="looks at processes by /proc")
 @pytest.mark.parametrize("what", ["train", "hang"])
 def test_ctrl_c_leaves_the_last_checkpoint_and_no_process(tmp_path, what):
     process = start(what, str(tmp_path), "100000")
