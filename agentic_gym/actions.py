@@ -21,14 +21,15 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-__all__ = ["Grammar", "ParsedAction", "RefusedCall", "neutralize"]
+__all__ = ["CONTROL_CHARACTERS", "Grammar", "ParsedAction", "RefusedCall", "neutralize"]
 
 Kind = Literal["tool", "answer", "command", "malformed"]
 
 _RESERVED = ("think", "answer", "tool_call", "result", "action")
-_TOOL_NAME = re.compile(r"[a-z][a-z0-9_]*")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 _SHIPPED_TOOLS = ("python", "search")
+_TOOL_NAME = re.compile(r"[a-z][a-z0-9_]*")
+CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+"""Characters that are not shown as themselves: controls other than tab and newline, direction and byte order marks, lone surrogates."""
 _SPECIAL_TOKEN = re.compile(r"<(?=\|)")
 
 
@@ -221,7 +222,7 @@ def neutralize(text: str, tools: tuple[str, ...] = ()) -> str:
         '&lt;calc>1&lt;/calc>'
     """
     text = text.replace("\r\n", "\n")
-    return _SPECIAL_TOKEN.sub("&lt;", _tag_like(tools).sub("&lt;", _CONTROL.sub("\ufffd", text)))
+    return _SPECIAL_TOKEN.sub("&lt;", _tag_like(tools).sub("&lt;", CONTROL_CHARACTERS.sub("\ufffd", text)))
 
 
 @functools.lru_cache(maxsize=64)

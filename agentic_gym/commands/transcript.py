@@ -5,13 +5,13 @@ Text written by a model may hold terminal control sequences, so everything is sh
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from rich.console import Console
 from rich.panel import Panel
 from rich.text import Text
 
+from agentic_gym.actions import CONTROL_CHARACTERS
 from agentic_gym.episodes import Episode, Step
 from agentic_gym.roles import Role
 
@@ -33,12 +33,11 @@ ROLE_STYLES: Mapping[Role, str] = {
 }
 KIND_STYLES = {"tool": "cyan", "answer": "magenta", "command": "cyan", "malformed": "red"}
 OUTCOME_STYLES = {"solved": "bold green", "masked": "dim"}
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def printable(text: str) -> str:
     """``text`` with control characters and direction marks written as escapes; tabs and newlines stay."""
-    return _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text.replace("\r\n", "\n"))
+    return CONTROL_CHARACTERS.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text.replace("\r\n", "\n"))
 
 
 def show_observation(console: Console, observation: str) -> None:
