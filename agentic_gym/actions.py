@@ -29,7 +29,7 @@ _RESERVED = ("think", "answer", "tool_call", "result", "action")
 _SHIPPED_TOOLS = ("python", "search")
 _TOOL_NAME = re.compile(r"[a-z][a-z0-9_]*")
 CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
-"""Characters that are not shown as themselves: controls other than tab and newline, direction and byte order marks, lone surrogates."""
+"""What is not shown as itself: controls other than tab and newline, direction and byte order marks, lone surrogates."""
 _SPECIAL_TOKEN = re.compile(r"<(?=\|)")
 
 

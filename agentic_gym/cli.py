@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
 
+from agentic_gym.files import explain
 from agentic_gym.tasks import near
 
 __all__ = ["COMMANDS", "main"]
@@ -38,12 +39,17 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
 )
 """verb -> (module, what it does in a few words)."""
 
-_EXPECTED = (ValueError, LookupError, OSError, ImportError, RuntimeError, NotImplementedError)
+_WRONG_USAGE = (ValueError, LookupError, OSError)
+"""What a wrong value, name or path raises."""
+_EXPECTED = (*_WRONG_USAGE, ImportError, RuntimeError, NotImplementedError)
 """What wrong input or a wrong machine raises; anything else is a fault of a program."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit status: 0 good, 1 failed, 2 wrong usage, 130 interrupted, 143 terminated."""
+    """Run one command; returns the exit status.
+
+    0 good, 1 failed, 2 wrong usage (a flag, a value, or a file or folder that cannot be used), 130 interrupted, 143 terminated.
+    """
     arguments = list(sys.argv[1:] if argv is None else argv)
     debug = "--debug" in arguments
     arguments = [argument for argument in arguments if argument != "--debug"]
@@ -74,7 +80,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if debug:
             raise
-        return _fail(name, _message(error), 1)
+        return _fail(name, _message(error), 2 if isinstance(error, _WRONG_USAGE) else 1)
 
 
 class _Terminated(KeyboardInterrupt):
@@ -142,6 +148,8 @@ def _message(error: Exception) -> str:
 
     from agentic_gym.check_env import EnvContractError
 
+    if isinstance(error, OSError):
+        return explain(error)
     # str() of a KeyError is the quoted key.
     text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
     if isinstance(error, (*_EXPECTED, gym.error.Error, EnvContractError)) and text:

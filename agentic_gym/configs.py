@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+from agentic_gym.files import reading
 from agentic_gym.tasks import near
 
 __all__ = ["ConfigError", "assignments", "from_mapping", "load_config", "parse_yaml", "to_yaml"]
@@ -47,7 +48,7 @@ def load_config(
 
     Raises:
         ConfigError: the file is no YAML mapping, has an unknown key or a value of a wrong type.
-        FileNotFoundError: there is no such file.
+        OSError: there is no such file, or it may not be read.
 
     Example:
         >>> @dataclasses.dataclass
@@ -141,7 +142,11 @@ def _yaml_classes() -> tuple[Any, Any]:
 
 def _read_yaml(path: Path) -> Mapping[str, Any]:
     try:
-        data = parse_yaml(path.read_text(encoding="utf-8"))
+        with reading(path, "configuration file", fix="give a YAML file, or flags alone"):
+            text = path.read_text(encoding="utf-8")
+        data = parse_yaml(text)
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is no text in UTF-8 ({error.reason} at byte {error.start}): give a YAML file") from error
     except ConfigError as error:
         raise ConfigError(f"{path} is {error}") from error
     if data is None:

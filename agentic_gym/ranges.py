@@ -22,7 +22,7 @@ from typing import Annotated, Any, Literal, Union
 
 import numpy as np
 
-__all__ = ["Checked", "Count", "Natural", "NonNegative", "Positive", "Range", "Share", "check"]
+__all__ = ["Checked", "Count", "Natural", "NonNegative", "Port", "Positive", "Range", "Share", "check"]
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,7 @@ class Range:
 
 
 Count = Annotated[int, Range(least=1)]
+Port = Annotated[int, Range(least=0, most=65_535)]
 Natural = Annotated[int, Range(least=0)]
 Positive = Annotated[float, Range(above=0)]
 NonNegative = Annotated[float, Range(least=0)]

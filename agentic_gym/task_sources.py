@@ -216,6 +216,8 @@ def load_tasks(
         tasks = _load_source(SOURCES[name], split or "test", path)
     elif path is None and _is_file(name_or_path):
         tasks = TaskSet.from_file(name_or_path, split=split)
+        if not tasks:
+            raise ValueError(f"{name_or_path} holds no task: give a file with at least one record")
     else:
         known = [*GENERATORS, *SOURCES]
         raise ValueError(

@@ -26,6 +26,8 @@ from typing import Any, overload
 
 import numpy as np
 
+from agentic_gym.files import reading, write_text
+
 __all__ = ["Task", "TaskSet", "near", "read_records"]
 
 Level = int | str | None
@@ -322,7 +324,7 @@ class TaskSet(Sequence[Task]):
     def to_jsonl(self, path: str | Path) -> None:
         """Write one record a line; `from_file` reads back an equal set."""
         lines = "".join(json.dumps(task.to_record(), ensure_ascii=True) + "\n" for task in self._tasks)
-        Path(path).write_text(lines, encoding="utf-8")
+        write_text(Path(path), lines)
 
     def _derive(self, tasks: Iterable[Task]) -> TaskSet:
         return TaskSet(tasks, name=self._name, split=self._split)
@@ -345,23 +347,25 @@ def _task(record: Mapping[str, Any], i: int, name: str) -> Task:
 
 # -- files --------------------------------------------------------------------------------------------------
 
+_TASK_FILE = "give a .jsonl, .json (both also .gz) or .parquet file"
+
 
 def read_records(path: str | Path) -> list[dict[str, Any]]:
     """Read a .jsonl, .json (a list of objects) or .parquet file; .jsonl.gz and .json.gz too.
 
     Raises:
-        FileNotFoundError: no such file.
+        OSError: no such file, or one that may not be read.
         ValueError: not one of these kinds, or broken; the message names the file and the line.
         ImportError: parquet without pyarrow.
     """
     path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"No task file at {path}.")
+    with reading(path, "task file", fix=_TASK_FILE):
+        path.open("rb").close()
     kind = path.name.lower().removesuffix(".gz").rpartition(".")[2]
     if kind == "parquet":
         return _read_parquet(path)
     if kind not in ("jsonl", "json"):
-        raise ValueError(f"Cannot read {path}: expected .jsonl, .json (also .gz) or .parquet.")
+        raise ValueError(f"{path} is not a task file: {_TASK_FILE}")
     text = _read_text(path)
     # Split on \n alone: U+2028 and the like may stand inside a JSON string.
     lines = text.split("\n") if kind == "jsonl" else [text]

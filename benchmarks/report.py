@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from agentic_gym.files import write_text
+from agentic_gym.files import read_json, write_text
 
 __all__ = ["write_report"]
 
@@ -22,7 +21,8 @@ def write_report(folder: Path) -> Table:
 
     Returns the table for a terminal. The picture is left out where matplotlib is not installed.
     """
-    results = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*/*/results.json"))]
+    found = sorted(folder.glob("*/*/results.json"))
+    results = [read_json(path, "file of results", fix="delete it and run the benchmark again") for path in found]
     rows: list[Row] = [
         {"policy": r["config"]["label"], "method": r["config"]["method"], "track": name, **track}
         for r in results

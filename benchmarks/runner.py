@@ -23,7 +23,7 @@ from rich.markup import escape
 from agentic_gym import __version__
 from agentic_gym.benchmarks.suites import SUITES, Track
 from agentic_gym.episodes import Episode
-from agentic_gym.files import exclusive, write_text
+from agentic_gym.files import exclusive, read_json, write_text
 from agentic_gym.policies.base import Policy, Sampling
 from agentic_gym.ranges import Checked, Count, Natural
 from agentic_gym.tasks import TaskSet, near
@@ -176,7 +176,7 @@ def _check_settings(config: BenchmarkConfig, tasks: TaskSet, path: Path) -> None
     }
     beside = path.with_suffix(".settings.json")
     if path.exists() and beside.exists():
-        for name, before in json.loads(beside.read_text(encoding="utf-8")).items():
+        for name, before in read_json(beside, "settings file", fix="delete it together with the episodes beside it").items():
             if settings.get(name) != before:
                 raise ValueError(
                     f"{path} was played with {name} {before!r}, not {settings.get(name)!r}: choose another label or output, "

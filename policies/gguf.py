@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from agentic_gym.files import reading
 from agentic_gym.policies.gguf_file import GGUFError, GGUFFile
 from agentic_gym.policies.gguf_tokenizer import write_json, write_tokenizer
 
@@ -115,7 +116,7 @@ def _find_file(path: str | os.PathLike[str]) -> Path:
             raise FileNotFoundError(f"{found} must hold exactly one .gguf file, it holds {names}: name the file itself")
         return files[0]
     if not found.is_file():
-        raise FileNotFoundError(f"there is no GGUF file or directory {found}")
+        raise FileNotFoundError(f"there is no GGUF file or directory at {found}: give a .gguf model")
     return found
 
 
@@ -130,7 +131,7 @@ def _cache_root() -> Path:
 
 def _content_hash(path: Path) -> str:
     digest = hashlib.sha256()
-    with path.open("rb") as file:
+    with reading(path, "GGUF file", fix="give a .gguf model"), path.open("rb") as file:
         while chunk := file.read(1 << 20):
             digest.update(chunk)
     return digest.hexdigest()

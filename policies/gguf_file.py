@@ -15,6 +15,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from agentic_gym.files import reading
+
 __all__ = ["GGUFError", "GGUFFile", "StoredTensor"]
 
 # Scalar value types by their number in the file, as struct codes; two more hold other values.
@@ -45,14 +47,14 @@ class GGUFFile:
     """One opened GGUF file: ``metadata`` (key to value) and ``tensors`` (name to ``StoredTensor``).
 
     Raises:
-        FileNotFoundError: no such file.
+        OSError: no such file, or one that may not be read.
         GGUFError: it is no GGUF file, is damaged or cut, or has a version or number format that is not known.
         ModuleNotFoundError: the ``gguf`` package is missing.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        with self.path.open("rb") as file:
+        with reading(self.path, "GGUF file", fix="give a .gguf model"), self.path.open("rb") as file:
             start = file.read(24)
         if len(start) < 24 or not start.startswith(b"GGUF"):
             raise self.error("it is not a GGUF file (it does not begin with the bytes 'GGUF')")

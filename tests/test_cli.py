@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 
 from agentic_gym.cli import COMMANDS, main
+from agentic_gym.commands.bench import BENCHMARKS
+from agentic_gym.commands.data import KINDS
+from agentic_gym.commands.serve import SERVICES
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -37,6 +40,25 @@ def test_help_shows_an_example(verb: str, capsys: pytest.CaptureFixture[str]) ->
     assert f"usage: agentic-gym {verb}" in out
 
 
+ENTRIES = [
+    *([verb] for verb in COMMANDS if verb not in ("bench", "serve", "data")),
+    *(["bench", name] for name in BENCHMARKS),
+    *(["serve", name] for name in SERVICES),
+    *(["data", name] for name in KINDS),
+]
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=" ".join)
+def test_every_entry_has_the_same_kind_of_help(entry: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*entry, "--help"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(f"usage: agentic-gym {' '.join(entry)} [-h]")
+    assert " options " in out  # the head of a box; argparse would write "options:"
+    assert "options:" not in out
+    assert f"Example: agentic-gym {entry[0]}" in out
+    assert main([*entry, "--no-such-flag"]) == 2
+
+
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out.startswith("agentic-gym 0.")
@@ -47,17 +69,17 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["pley"], 2, "there is no command 'pley'. Did you mean 'play'?"),
         (["zzzz"], 2, "The commands: list, play"),
-        (["check", "MathTols"], 1, "there is no environment 'MathTols'. Did you mean 'MathTools'?"),
-        (["check", "zzzz"], 1, "`agentic-gym list` shows all"),
-        (["check", "MathTools", "--with", "levls=[0]"], 1, "takes no argument 'levls'. Did you mean 'levels'?"),
-        (["check", "MathTools", "--with", "levels"], 1, "'levels' is no assignment: write NAME=VALUE"),
-        (["check", "MathTools", "--with", "levels=[0"], 1, "the value of 'levels=[0' is not valid YAML"),
-        (["check", "MathTools", "--with", "levels=[77]"], 1, "has a level in [77]; it has [0, 1, 2, 3, 4, 5]"),
-        (["view", "no/such/file.jsonl"], 1, "no/such/file.jsonl"),
-        (["rollout", "MathTools", "--episodes", "0"], 1, "must be at least 1, got 0"),
-        (["rollout", "MathTools", "--policy", "./no-such-model"], 1, "no model at ./no-such-model"),
-        (["rollout", "MathTools", "--policy", "server"], 1, "Add --model NAME"),
-        (["play", "MathTools", "--task", "no-such-task"], 1, "No task 'no-such-task'"),
+        (["check", "MathTols"], 2, "there is no environment 'MathTols'. Did you mean 'MathTools'?"),
+        (["check", "zzzz"], 2, "`agentic-gym list` shows all"),
+        (["check", "MathTools", "--with", "levls=[0]"], 2, "takes no argument 'levls'. Did you mean 'levels'?"),
+        (["check", "MathTools", "--with", "levels"], 2, "'levels' is no assignment: write NAME=VALUE"),
+        (["check", "MathTools", "--with", "levels=[0"], 2, "the value of 'levels=[0' is not valid YAML"),
+        (["check", "MathTools", "--with", "levels=[77]"], 2, "has a level in [77]; it has [0, 1, 2, 3, 4, 5]"),
+        (["view", "no/such/file.jsonl"], 2, "there is no file of episodes at no/such/file.jsonl: give a JSONL file"),
+        (["rollout", "MathTools", "--episodes", "0"], 2, "must be at least 1, got 0"),
+        (["rollout", "MathTools", "--policy", "./no-such-model"], 2, "there is no model at no-such-model: give a directory"),
+        (["rollout", "MathTools", "--policy", "server"], 2, "Add --model NAME"),
+        (["play", "MathTools", "--task", "no-such-task"], 2, "No task 'no-such-task'"),
     ],
 )
 def test_errors_are_one_clear_line(

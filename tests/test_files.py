@@ -1,5 +1,6 @@
 """Files stay whole: torn lines, full disks, interruptions, two processes."""
 
+import errno
 import multiprocessing
 import os
 from collections.abc import Callable
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agentic_gym.files import append_lines, exclusive, write_text
+from agentic_gym.files import append_lines, exclusive, explain, read_json, write_text
 
 
 @pytest.mark.parametrize("torn", [b"", b'{"a": 1', b"\xff", b"x" * 200_000, '{"é'.encode()[:-1]])
@@ -56,9 +57,10 @@ def test_a_full_disk_leaves_the_file_as_it_was(tmp_path: Path, small_disk: Calla
     path = tmp_path / "f.jsonl"
     path.write_bytes(b"1\n")
     small_disk(12)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(OSError, match="No space left") as error:
         append_lines(path, b"2" * 20 + b"\n")
     assert path.read_bytes() == b"1\n"
+    assert explain(error.value) == f"{path}: the disk is full; free space, or choose a path on another"
 
 
 def test_a_write_in_parts_is_whole(tmp_path: Path, small_disk: Callable[[int], None]) -> None:
@@ -81,6 +83,49 @@ def test_text_is_replaced_at_once_or_not_at_all(tmp_path: Path, monkeypatch: pyt
         write_text(path, "new")
     assert [p.name for p in path.parent.iterdir()] == ["f.json"]
     assert path.read_text(encoding="utf-8") == "old é"
+
+
+def test_an_error_names_the_file_and_not_the_partial_one(tmp_path: Path) -> None:
+    (tmp_path / "f.json").mkdir()
+    with pytest.raises(IsADirectoryError) as error:
+        write_text(tmp_path / "f.json", "new")
+    assert explain(error.value) == f"{tmp_path / 'f.json'}: it is a folder, not a file; choose another path"
+    assert [p.name for p in tmp_path.iterdir()] == ["f.json"]
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (FileNotFoundError(errno.ENOENT, "x", "/a"), "/a: there is no such file or folder; check the path"),
+        (OSError(errno.EIO, "Input/output error", "/a"), "/a: input/output error"),
+        (OSError(errno.ENOSPC, "x"), "the disk is full; free space, or choose a path on another"),
+        (PermissionError("in its own words"), "in its own words"),
+        (OSError(errno.EROFS, "x", b"/a"), "/a: its disk can only be read; choose a path on another"),
+    ],
+)
+def test_an_error_in_plain_words(error: OSError, text: str) -> None:
+    assert explain(error) == text
+
+
+def test_reading_says_what_was_wanted(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    for kind, make, text in (
+        (FileNotFoundError, lambda: None, f"there is no list at {path}: give one"),
+        (IsADirectoryError, path.mkdir, f"{path} is a folder, not a list: give one"),
+    ):
+        make()
+        with pytest.raises(kind) as error:
+            read_json(path, "list", fix="give one")
+        assert str(error.value) == text
+    path.rmdir()
+    path.write_text("[1, 2")
+    with pytest.raises(ValueError, match=r"a.json is no whole list \(.*\): give one"):
+        read_json(path, "list", fix="give one")
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(ValueError, match="is no whole list"):
+        read_json(path, "list", fix="give one")
+    path.write_text("[1, 2]")
+    assert read_json(path, "list", fix="give one") == [1, 2]
 
 
 def _hold(folder: Path, held: Any) -> None:

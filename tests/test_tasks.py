@@ -271,7 +271,7 @@ def test_parquet_without_pyarrow_says_what_to_install(tmp_path: Path, monkeypatc
         ("digits.jsonl", b"1" * 10_000, r"line 1: not valid JSON"),
         ("cut.jsonl.gz", gzip.compress(b'{"prompt": "a"}\n' * 50, mtime=0)[:-12], r"not a complete gzip"),
         ("plain.json.gz", b"[]", r"not a complete gzip"),
-        ("t.csv", b"a,b", r"expected \.jsonl"),
+        ("t.csv", b"a,b", r"t\.csv is not a task file: give a \.jsonl"),
     ],
 )
 def test_a_broken_file_is_named_with_its_line(tmp_path: Path, name: str, content: bytes, match: str) -> None:

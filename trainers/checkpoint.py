@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from agentic_gym.files import explain
 from agentic_gym.policies.transformers import TransformersPolicy
 
 __all__ = ["CheckpointError", "Checkpoints"]
@@ -64,7 +65,8 @@ class Checkpoints:
                 raise  # Ctrl-C
             last = self.latest()
             where = f"the last checkpoint, {last}, is intact" if last else "there is no earlier checkpoint"
-            raise CheckpointError(f"cannot write {target}: {error}. Free space or fix the path; {where}") from error
+            reason = explain(error) if isinstance(error, OSError) else error
+            raise CheckpointError(f"cannot write {target}: {reason}. Free space or fix the path; {where}") from error
         for old in self.all()[: -self.keep]:
             _remove(old)
         return target
@@ -80,7 +82,8 @@ class Checkpoints:
             saved = AutoModelForCausalLM.from_pretrained(path, dtype=model.dtype)
             model.load_state_dict(saved.state_dict())
         except Exception as error:
-            raise CheckpointError(f"cannot read {path}: {error}. Delete it to resume from the one before") from error
+            reason = explain(error) if isinstance(error, OSError) else error
+            raise CheckpointError(f"cannot read {path}: {reason}. Delete it to resume from the one before") from error
         return optimizer, state
 
 

@@ -9,21 +9,24 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 from xml.sax.saxutils import escape
 
 import numpy as np
+import tyro
 
 from agentic_gym.episodes import Episode, Group, Step
+from agentic_gym.files import write_text
+from agentic_gym.ranges import Count, check
 from agentic_gym.trainers.algorithm import FloatArray, trainable
-from agentic_gym.trainers.algorithms import ALGORITHMS, make_algorithm
+from agentic_gym.trainers.algorithms import make_algorithm
+from agentic_gym.wrappers import RecordEpisodes
 
-__all__ = ["EXAMPLE", "Comparison", "compare", "main", "parse_algorithm", "picture", "table"]
+__all__ = ["EXAMPLE", "Comparison", "compare", "parse_algorithm", "picture", "run", "table"]
 
 EXAMPLE = "agentic-gym credit runs/train/episodes.jsonl --algorithm eapo --algorithm triage:lam=0.4"
 
@@ -250,40 +253,41 @@ def _printable(text: str) -> str:
 # The command.
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Print the table and write the picture."""
-    from agentic_gym.wrappers.record_episodes import RecordEpisodes
+def run(
+    episodes: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="EPISODES")],
+    /,
+    *,
+    algorithms: Annotated[
+        tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(name="algorithm", metavar="NAME[:KEY=VALUE,...]")
+    ] = (),
+    group_size: int | None = None,
+    target: Annotated[Path | None, tyro.conf.arg(name="picture")] = None,
+    most: int = 24,
+    tokenizer: str | None = None,
+) -> int:
+    """Show how credit rules differ on recorded episodes: a table here, and a picture of the tokens.
 
-    parser = argparse.ArgumentParser(
-        prog="agentic-gym credit",
-        description="Show how credit rules differ on recorded episodes.",
-        epilog=f"Example: {EXAMPLE}. Algorithms: {', '.join(ALGORITHMS)}.",
-    )
-    parser.add_argument("episodes", type=Path, help="a JSONL file of episodes, the rows of a group next to each other")
-    parser.add_argument(
-        "--algorithm",
-        action="append",
-        metavar="NAME[:KEY=VALUE,...]",
-        help="a rule to show; may be given several times (default: grpo)",
-    )
-    parser.add_argument("--group-size", type=int, help="cut the file into groups of this size, not by task")
-    parser.add_argument("--picture", type=Path, help="where the SVG goes (default: credit.svg beside the episodes)")
-    parser.add_argument("--most", type=int, default=24, help="episodes shown (default: 24)")
-    parser.add_argument("--tokenizer", help="a tokenizer's directory or hub id, to tell tokens' text in the picture")
-    options = parser.parse_args(list(arguments))
-    episodes = RecordEpisodes.load(options.episodes)
-    if options.group_size is not None and options.group_size < 1:
-        raise ValueError(f"--group-size must be at least 1, got {options.group_size}")
-    size = options.group_size
-    groups = (
-        Group.by_task(episodes)
-        if size is None
-        else [Group(episodes[i].task_id, episodes[i : i + size]) for i in range(0, len(episodes), size)]
-    )
-    comparison = compare(groups, options.algorithm or ["grpo"])
-    target: Path = options.picture or options.episodes.with_name("credit.svg")
-    target.write_text(picture(comparison, most=options.most, decode=_decoder(options.tokenizer)), encoding="utf-8")
-    sys.stdout.write(f"{table(comparison, most=options.most)}\nPicture: {target}\n")
+    Args:
+        episodes: a JSONL file of episodes, the rows of a group next to each other.
+        algorithms: a rule to show; may be given several times. Without one it is grpo.
+        group_size: cut the file into groups of this size, not by task.
+        target: where the SVG goes; without it, credit.svg beside the episodes.
+        most: episodes shown.
+        tokenizer: a tokenizer's directory or hub id, to tell tokens' text in the picture.
+    """
+    check("--group-size", group_size, Count | None)
+    check("--most", most, Count)
+    recorded = RecordEpisodes.load(episodes)
+    if not recorded:
+        raise ValueError(f"{episodes} holds no whole episode: nothing was recorded yet, or what was is cut off")
+    groups = Group.by_task(recorded)
+    if group_size is not None:
+        starts = range(0, len(recorded), group_size)
+        groups = [Group(recorded[i].task_id, recorded[i : i + group_size]) for i in starts]
+    comparison = compare(groups, algorithms or ("grpo",))
+    target = target or episodes.with_name("credit.svg")
+    write_text(target, picture(comparison, most=most, decode=_decoder(tokenizer)))
+    sys.stdout.write(f"{table(comparison, most=most)}\nPicture: {target}\n")
     return 0
 
 

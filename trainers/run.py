@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import TextColumn
 
 from agentic_gym.episodes import Episode
-from agentic_gym.files import exclusive, write_text
+from agentic_gym.files import exclusive, explain, read_json, write_text
 from agentic_gym.policies.transformers import TransformersPolicy
 from agentic_gym.trainers.algorithm import Algorithm
 from agentic_gym.trainers.checkpoint import CheckpointError, Checkpoints
@@ -81,7 +81,7 @@ class Run(AbstractContextManager["Run"]):
         path = self.folder / "config.json"
         if self.checkpoints.latest() is None or not path.exists():
             return
-        before = json.loads(path.read_text())
+        before = read_json(path, "configuration of a run", fix="delete the folder, or choose another output")
         old, new = (
             _flat({**before.get("config", {}), "tasks": before.get("tasks")}),
             _flat({**description["config"], "tasks": description.get("tasks")}),
@@ -139,7 +139,7 @@ class Run(AbstractContextManager["Run"]):
                 self._board.add_scalar(name, value, iteration)
         except OSError as error:
             last = self.checkpoints.latest()
-            raise CheckpointError(f"cannot write to {self.folder}: {error}. The last checkpoint is {last}") from error
+            raise CheckpointError(f"cannot write to {self.folder}: {explain(error)}. The last checkpoint is {last}") from error
         figures = "  ".join(f"{name.split('/')[1]} {metrics[name]:.2f}" for name in _SHOWN if name in metrics)
         if self._bar is not None:
             self._progress.update(self._bar, figures=figures)

@@ -10,7 +10,7 @@ from typing import Any
 import gymnasium as gym
 
 from agentic_gym.episodes import Episode, Response
-from agentic_gym.files import append_lines
+from agentic_gym.files import append_lines, reading
 
 __all__ = ["RecordEpisodes", "append_episodes"]
 
@@ -82,7 +82,7 @@ class RecordEpisodes(gym.Wrapper[str, str, str, str], gym.utils.RecordConstructo
     def load(path: str | Path) -> list[Episode]:
         """Read a file of episodes; a last line that its writer was killed over is left out.
 
-        Raises ValueError naming the file and line that is not an episode.
+        Raises OSError when the file cannot be read, and ValueError naming the file and line that is not an episode.
         """
         return list(_read(Path(path)))
 
@@ -101,12 +101,13 @@ def _line(episode: Episode) -> bytes:
 
 
 def _read(path: Path) -> Iterator[Episode]:
-    with path.open("rb") as file:
+    fix = "give a JSONL file that rollout, bench, train or RecordEpisodes wrote"
+    with reading(path, "file of episodes", fix=fix), path.open("rb") as file:
         for number, line in enumerate(file, 1):
             if not line.strip():
                 continue
             try:
-                yield Episode.from_dict(json.loads(line))
+                yield Episode.from_dict(json.loads(line.decode("utf-8")))
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 if not line.endswith(b"\n"):
                     return

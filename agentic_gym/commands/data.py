@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -31,11 +31,8 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     if name not in KINDS:
         raise ValueError(f"no data of kind {name!r}.{near(name, KINDS)} Kinds: {', '.join(KINDS)}. Example: {EXAMPLE}")
-    if name == "alfworld":
-        text: str = tyro.cli(_alfworld, args=flags, prog="agentic-gym data alfworld")
-    else:
-        text = _tasks() if name == "tasks" else _webshop()
-    sys.stdout.write(text + "\n")
+    ask: Callable[..., str] = {"alfworld": _alfworld, "tasks": _tasks, "webshop": _webshop}[name]
+    sys.stdout.write(tyro.cli(ask, args=flags, prog=f"agentic-gym data {name}") + "\n")
     return 0
 
 
@@ -60,6 +57,10 @@ def _alfworld(
 
 
 def _tasks() -> str:
+    """Say where the files of mathematics and question-answering sets go, and where they come from.
+
+    Example: agentic-gym data tasks
+    """
     from agentic_gym.task_sources import SOURCES
 
     names = "\n".join(f"  {name:<16}{source.hub}" for name, source in SOURCES.items())
@@ -70,6 +71,10 @@ def _tasks() -> str:
 
 
 def _webshop() -> str:
+    """Say where WebShop's official files go.
+
+    Example: agentic-gym data webshop
+    """
     return (
         "Set WEBSHOP_DATA to the folder with WebShop's own files (items_shuffle_1000.json, items_ins_v2_1000.json,\n"
         "items_human_ins.json, or the full ones). Without it the environment generates a shop of its own."

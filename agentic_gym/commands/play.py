@@ -16,6 +16,7 @@ from agentic_gym.commands.environments import make_env
 from agentic_gym.commands.transcript import printable, show_outcome, show_step
 from agentic_gym.episodes import Episode, Response
 from agentic_gym.wrappers import RecordEpisodes, ToolBudget, ToolFree
+from agentic_gym.wrappers.record_episodes import append_episodes
 
 EXAMPLE = "agentic-gym play MathTools --with levels=[4] --budget 2"
 _OPENING = re.compile(r"<([a-z][a-z0-9_]*)>")
@@ -53,6 +54,7 @@ def run(
         made = ToolFree(made, active=True)
     if record is not None:
         made = RecordEpisodes(made, record)
+        append_episodes(record, [])  # what cannot be written is said before anything is played
     try:
         _play(Console(highlight=False), made, seed, _task_option(task))
     finally:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import TypeVar
 
 import tyro
 
 from agentic_gym.tasks import near
 
 __all__ = ["EXAMPLE", "main"]
+
+T = TypeVar("T")
 
 EXAMPLE = "agentic-gym serve search --corpus corpus.jsonl --port 8000"
 
@@ -29,11 +32,17 @@ def main(arguments: Sequence[str]) -> int:
     if name == "search":
         from agentic_gym.tools.retrieval.server import ServeSearch, serve
 
-        description = f"{ServeSearch.__doc__}\n\nExample: {EXAMPLE}"
-        serve(tyro.cli(ServeSearch, args=flags, prog="agentic-gym serve search", description=description))
+        serve(_options(ServeSearch, flags, "search", EXAMPLE))
         return 0
     if name == "webshop":
+        from agentic_gym.envs.webshop.site import ServeShop
         from agentic_gym.envs.webshop.site import serve as serve_shop
 
-        return serve_shop(flags)
+        serve_shop(_options(ServeShop, flags, "webshop", "agentic-gym serve webshop --products 200 --port 3000"))
+        return 0
     raise ValueError(f"cannot serve {name!r}.{near(name, SERVICES)} The services: {', '.join(SERVICES)}. Example: {EXAMPLE}")
+
+
+def _options(cls: type[T], flags: Sequence[str], service: str, example: str) -> T:
+    description = f"{cls.__doc__}\n\nExample: {example}"
+    return tyro.cli(cls, args=flags, prog=f"agentic-gym serve {service}", description=description)

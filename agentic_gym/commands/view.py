@@ -36,6 +36,8 @@ def run(
     if limit is not None and limit < 1:
         raise ValueError(f"--limit must be at least 1, got {limit}")
     numbered = list(enumerate(RecordEpisodes.load(file), 1))
+    if not numbered:
+        raise ValueError(f"{file} holds no whole episode: nothing was recorded yet, or what was is cut off")
     chosen = [(n, e) for n, e in numbered if _wanted(e, only) and task in (None, e.task_id)][:limit]
     console = Console(highlight=False)
     for number, episode in chosen:

@@ -188,7 +188,7 @@ def _load(tasks: str | Path) -> TaskSet:
     if str(tasks) in _QA_SETS:
         return _named(str(tasks), os.environ.get(DATA_VARIABLE))
     path = Path(tasks).resolve()
-    if not path.is_file():
+    if not path.exists():
         raise FileNotFoundError(f"no data set and no file {str(tasks)!r}; known data sets: {', '.join(_QA_SETS)}")
     stat = path.stat()
     return _file(path, stat.st_size, stat.st_mtime_ns)
@@ -204,7 +204,10 @@ def _named(name: str, data_folder: str | None) -> TaskSet:
 def _file(path: Path, size: int, mtime_ns: int) -> TaskSet:
     """Questions in any of the usual layouts. Keyed by size and time too, so that a rewritten file is read anew."""
     name = path.name.split(".")[0]
-    return TaskSource(name, hub="", convert=qa_record, metric="em").build(read_records(path), "test", str(path))
+    tasks = TaskSource(name, hub="", convert=qa_record, metric="em").build(read_records(path), "test", str(path))
+    if not tasks:
+        raise ValueError(f"{path} holds no question: give a file with at least one record")
+    return tasks
 
 
 def _golds(task: Task) -> tuple[str, ...]:

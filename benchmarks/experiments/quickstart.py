@@ -25,7 +25,7 @@ from rich.progress import Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from agentic_gym.benchmarks.experiments import tiny
 from agentic_gym.episodes import Episode
-from agentic_gym.files import exclusive
+from agentic_gym.files import exclusive, read_json
 from agentic_gym.policies.base import Sampling
 from agentic_gym.ranges import Checked, Count, Natural
 from agentic_gym.trainers.evaluation import Summary, by_level, summarise
@@ -131,7 +131,7 @@ def _check_settings(config: QuickstartConfig) -> None:
     path = config.output / "settings.json"
     settings = {name: getattr(config, name) for name in ("sft_steps", "iterations", "examined")}
     if path.exists():
-        for name, before in json.loads(path.read_text(encoding="utf-8")).items():
+        for name, before in read_json(path, "settings file", fix="delete the folder, or choose another --output").items():
             if settings.get(name) != before:
                 raise ValueError(
                     f"{config.output} holds a run with {name} {before}, not {settings.get(name)}: choose another --output, or "
@@ -326,7 +326,7 @@ def make_env(*, tasks_of: str, roles: bool = False) -> gym.Env[str, str]:
 def _examination(model: Path, per_level: int, seed: int, cache: Path) -> dict[str, Any]:
     """Accuracy and calls by level, greedy and sampled, with tools and without."""
     if cache.exists():
-        return dict(json.loads(cache.read_text()))
+        return dict(read_json(cache, "examination", fix="delete it, and it is made again"))
     from agentic_gym.policies.transformers import TransformersPolicy
     from agentic_gym.trainers.evaluation import evaluate
     from agentic_gym.trainers.rollout import EnvPool

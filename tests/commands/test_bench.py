@@ -31,10 +31,10 @@ def test_flags_and_file(ran: list[Any], tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (["bench", "quickstrt"], 1, "there is no benchmark 'quickstrt'. Did you mean 'quickstart'?"),
-        (["bench", "quickstart", "--config"], 1, "--config needs a value"),
+        (["bench", "quickstrt"], 2, "there is no benchmark 'quickstrt'. Did you mean 'quickstart'?"),
+        (["bench", "quickstart", "--config"], 2, "--config needs a value"),
         (["bench", "quickstart", "--itrations", "3"], 2, "--iterations"),
-        (["bench", "quickstart", "--config", "none.yaml"], 1, "none.yaml"),
+        (["bench", "quickstart", "--config", "none.yaml"], 2, "there is no configuration file at none.yaml: give a YAML file"),
     ],
 )
 def test_errors(
@@ -48,7 +48,7 @@ def test_errors(
 def test_a_wrong_key_in_the_file(ran: list[Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "q.yaml"
     path.write_text("itertions: 5\n")
-    assert main(["bench", "quickstart", "--config", str(path)]) == 1
+    assert main(["bench", "quickstart", "--config", str(path)]) == 2
     assert "unknown key 'itertions'. Did you mean 'iterations'?" in capsys.readouterr().err
 
 

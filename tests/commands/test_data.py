@@ -33,7 +33,7 @@ def test_alfworld_generates(capsys, tmp_path):
 
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
-    [(["data", "alfword"], 1, "Did you mean 'alfworld'"), (["data", "alfworld", "--form", "x"], 2, "--from")],
+    [(["data", "alfword"], 2, "Did you mean 'alfworld'"), (["data", "alfworld", "--form", "x"], 2, "--from")],
 )
 def test_errors(arguments, status, message, capsys):
     assert main(arguments) == status

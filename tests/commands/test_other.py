@@ -60,5 +60,5 @@ def test_another_version_is_not_the_same_environment() -> None:
 
 
 def test_a_mistyped_policy_is_no_model(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["rollout", "MathTools", "--policy", "scriptd"]) == 1
+    assert main(["rollout", "MathTools", "--policy", "scriptd"]) == 2
     assert "there is no policy 'scriptd'. Did you mean 'scripted'?" in capsys.readouterr().err

@@ -37,10 +37,15 @@ def test_leaving_early(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
 
 def test_limits(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     typed(monkeypatch, "<python>print(1)</python>\n")
-    assert main(["play", "MathTools", "--task", "0", "--budget", "0", "--tool-free"]) == 0
+    assert main(["play", "MathTools", "--task", "0", "--budget", "0"]) == 0
     out = capsys.readouterr().out
     assert "You may call tools at most 0 times." in out
+    assert "refused" in out
+    typed(monkeypatch, "<python>print(1)</python>\n")
+    assert main(["play", "MathTools", "--task", "0", "--budget", "0", "--tool-free"]) == 0
+    out = capsys.readouterr().out
     assert "tools are forbidden" in out
+    assert "You may call tools" not in out
     assert "refused" in out
 
 

@@ -49,18 +49,18 @@ def test_limits_reach_the_environment(tmp_path: Path) -> None:
 def test_an_existing_file_is_not_touched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "e.jsonl"
     path.write_text("mine")
-    assert main(["rollout", "MathTools", "--out", str(path)]) == 1
+    assert main(["rollout", "MathTools", "--out", str(path)]) == 2
     assert "add --append to continue it" in capsys.readouterr().err
     assert path.read_text() == "mine"
 
 
 def test_an_environment_without_an_expert(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["rollout", "tests.toys:toys/Corridor-v0", "--policy", "scripted"]) == 1
+    assert main(["rollout", "tests.toys:toys/Corridor-v0", "--policy", "scripted"]) == 2
     assert "Corridor has no scripted expert; there is one for MathTools" in capsys.readouterr().err
 
 
 def test_a_model_that_is_no_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["rollout", "MathTools", "--policy", str(tmp_path)]) == 1
+    assert main(["rollout", "MathTools", "--policy", str(tmp_path)]) == 2
     assert str(tmp_path) in capsys.readouterr().err
 
 
@@ -87,5 +87,5 @@ def test_a_folder_that_cannot_be_written_is_said_before_playing(
 ) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setattr("agentic_gym.commands.rollout.recorded_rollout", lambda *_, **__: pytest.fail("it played"))
-    assert main(["rollout", "MathTools", "--out", str(tmp_path / "file" / "e.jsonl")]) == 1
+    assert main(["rollout", "MathTools", "--out", str(tmp_path / "file" / "e.jsonl")]) == 2
     assert "file" in capsys.readouterr().err

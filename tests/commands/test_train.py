@@ -63,7 +63,7 @@ def test_a_wrong_file(
 ) -> None:
     path = tmp_path / "run.yaml"
     path.write_text(text)
-    assert main(["train", str(path)]) == 1
+    assert main(["train", str(path)]) == 2
     assert message in capsys.readouterr().err
     assert not launched
 

@@ -70,7 +70,7 @@ def test_instructions_on_demand(file: str, capsys: pytest.CaptureFixture[str]) -
 def test_a_broken_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "broken.jsonl"
     path.write_text("{\n")
-    assert main(["view", str(path)]) == 1
+    assert main(["view", str(path)]) == 2
     assert "broken.jsonl, line 1 is not a recorded episode" in capsys.readouterr().err
 
 
@@ -107,5 +107,5 @@ def test_hostile_fields_of_a_foreign_file_are_harmless(tmp_path: Path, capsys: p
 
 
 def test_a_limit_below_one_is_refused(file: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["view", file, "--limit", "-1"]) == 1
+    assert main(["view", file, "--limit", "-1"]) == 2
     assert "--limit must be at least 1, got -1" in capsys.readouterr().err

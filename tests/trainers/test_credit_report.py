@@ -8,10 +8,11 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
+from agentic_gym.cli import main
 from agentic_gym.episodes import Episode, Group, Step, TokenTrace
 from agentic_gym.roles import Role
 from agentic_gym.trainers import credit_report
-from agentic_gym.trainers.credit_report import compare, main, parse_algorithm, picture, table
+from agentic_gym.trainers.credit_report import compare, parse_algorithm, picture, table
 from agentic_gym.wrappers.record_episodes import append_episodes
 from tests.trainers.synthetic import episode, group
 
@@ -79,16 +80,17 @@ def test_text_episodes_and_hostile_text_make_a_valid_picture():
 def test_the_command_prints_and_writes(tmp_path, capsys):
     path = tmp_path / "episodes.jsonl"
     append_episodes(path, [e for g in groups() for e in g])
-    assert main([str(path), "--algorithm", "eapo", "--algorithm", "triage"]) == 0
+    assert main(["credit", str(path), "--algorithm", "eapo", "--algorithm", "triage"]) == 0
     out = capsys.readouterr().out
     assert "eapo" in out
     assert "triage" in out
     assert str(tmp_path / "credit.svg") in out
     ET.parse(tmp_path / "credit.svg")
-    assert main([str(path), "--group-size", "5", "--picture", str(tmp_path / "other.svg")]) == 0
+    assert main(["credit", str(path), "--group-size", "5", "--picture", str(tmp_path / "other.svg")]) == 0
     assert "group 0 task r" in capsys.readouterr().out
-    with pytest.raises(ValueError, match="--group-size"):
-        main([str(path), "--group-size", "0"])
+    for flag in ("--group-size", "--most"):
+        assert main(["credit", str(path), flag, "0"]) == 2
+        assert f"{flag} must be at least 1, got 0" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from agentic_gym.envs.alfworld.goals import TASK_TYPES
 from agentic_gym.envs.alfworld.rooms import Room, load_rooms, load_types, type_of
 from agentic_gym.envs.alfworld.scene import Scene, TaskGoal
 from agentic_gym.envs.alfworld.tasks import DATA_VERSION, MARKER
+from agentic_gym.files import write_text
 
 __all__ = ["Trial", "read_trials", "rebuild", "rebuild_folder"]
 
@@ -109,11 +110,10 @@ def rebuild_folder(source: str | Path, out: str | Path, splits: tuple[str, ...] 
             game.write(root)
             counts["rebuilt"] += 1
         report[split] = counts
-    root.mkdir(parents=True, exist_ok=True)
-    (root / MARKER).write_text(
+    write_text(
+        root / MARKER,
         "These games were rebuilt from ALFRED (MIT, Copyright 2019 ALFRED). What lies in what is inferred from geometry, so they "
         "are not ALFWorld's own games. Call results on them: rebuilt from ALFRED.\n",
-        encoding="utf-8",
     )
     return report
 

@@ -22,6 +22,7 @@ from agentic_gym.envs.alfworld.planner import plan
 from agentic_gym.envs.alfworld.rooms import UNSEEN_ROOMS, Room, load_rooms, load_types, type_of
 from agentic_gym.envs.alfworld.scene import Scene, TaskGoal
 from agentic_gym.envs.alfworld.state import State
+from agentic_gym.files import write_text
 
 __all__ = ["SPLITS", "GeneratedGame", "draw_task", "generate", "write_games"]
 
@@ -76,10 +77,9 @@ class GeneratedGame:
     def write(self, folder: str | Path) -> Path:
         """Write both files into `folder`/`name` and return the path of the game file."""
         target = Path(folder) / self.name
-        target.mkdir(parents=True, exist_ok=True)
-        (target / "traj_data.json").write_text(json.dumps(self.trajectory, indent=1), encoding="utf-8")
+        write_text(target / "traj_data.json", json.dumps(self.trajectory, indent=1))
         path = target / "game.tw-pddl"
-        path.write_text(json.dumps(self.data), encoding="utf-8")
+        write_text(path, json.dumps(self.data))
         return path
 
 

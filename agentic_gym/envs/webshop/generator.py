@@ -20,6 +20,7 @@ from typing import Any
 from agentic_gym.envs.webshop.files import ShopContent
 from agentic_gym.envs.webshop.human_texts import write_instruction
 from agentic_gym.envs.webshop.wares import Department, Kind, load_wares, nouns, plain
+from agentic_gym.files import write_text
 
 __all__ = ["generate", "main", "write_files"]
 
@@ -93,7 +94,6 @@ def generate(size: int = 1000, seed: int = 0) -> ShopContent:
 def write_files(folder: Path, size: int = 1000, seed: int = 0) -> None:
     """Write a generated shop as the official files, and the sidecar of title nouns, into a folder."""
     content = generate(size, seed)
-    folder.mkdir(parents=True, exist_ok=True)
     suffix = "_1000" if size == 1000 else ""
     files = {
         f"items_shuffle{suffix}": content.products,
@@ -102,7 +102,7 @@ def write_files(folder: Path, size: int = 1000, seed: int = 0) -> None:
         "title_nouns": content.nouns,
     }
     for name, data in files.items():
-        (folder / f"{name}.json").write_text(json.dumps(data, ensure_ascii=True), encoding="utf-8")
+        write_text(folder / f"{name}.json", json.dumps(data, ensure_ascii=True))
 
 
 def _brands(rng: random.Random, number: int) -> list[str]:

@@ -9,13 +9,14 @@ Every action answers with a redirect to the page, so that reloading repeats noth
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import re
 import secrets
 from collections import OrderedDict
+from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import parse_qs, quote
 
 import numpy as np
@@ -24,13 +25,14 @@ from agentic_gym.envs.webshop.catalogue import Catalogue, load_catalogue
 from agentic_gym.envs.webshop.markup import STYLE
 from agentic_gym.envs.webshop.reward import require_rapidfuzz
 from agentic_gym.envs.webshop.visit import Rules, Visit
+from agentic_gym.ranges import Checked, Count, Port
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
 
-__all__ = ["make_app", "serve"]
+__all__ = ["ServeShop", "make_app", "serve"]
 
 _SESSION = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _FIXED = re.compile(r".*fixed.*_(\d+)")
@@ -146,25 +148,27 @@ def _picture(name: str) -> str:
     )
 
 
-def serve(argv: list[str]) -> int:
-    """``agentic-gym serve webshop``: run the site until interrupted.
+@dataclass(frozen=True)
+class ServeShop(Checked):
+    """Serve WebShop as a web site for people."""
 
-    Raises:
-        ImportError: uvicorn is not installed.
-    """
-    parser = argparse.ArgumentParser("agentic-gym serve webshop", description="WebShop as a web site for people.")
-    parser.add_argument(
-        "--data", help="folder with the official files (default: $WEBSHOP_DATA, else the generated shop)"
-    )
-    parser.add_argument("--goals", choices=("synthetic", "human"), default="human")
-    parser.add_argument("--products", type=int, help="how many products")
-    parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--port", type=int, default=3000)
-    options = parser.parse_args(argv)
+    data: Path | None = None
+    """Folder with the official files; without it $WEBSHOP_DATA, else the generated shop."""
+    goals: Literal["synthetic", "human"] = "human"
+    """Instructions made of options, or written by people."""
+    products: Count | None = None
+    """How many products."""
+    host: str = "127.0.0.1"
+    """Address to listen on."""
+    port: Port = 3000
+    """Port to listen on; 0 lets the system choose."""
+
+
+def serve(options: ServeShop) -> None:
+    """Run the site until it is interrupted. Raises ImportError without uvicorn."""
     try:
         import uvicorn
     except ImportError as error:
         raise ImportError("the WebShop site needs uvicorn: pip install 'agentic-gym[serve]'") from error
     shop = load_catalogue(options.data, goals=options.goals, products=options.products)
     uvicorn.run(make_app(shop), host=options.host, port=options.port)
-    return 0

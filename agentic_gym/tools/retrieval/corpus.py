@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import mmap
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -20,10 +21,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from agentic_gym.files import reading
 from agentic_gym.tools.search import Passage
 
 __all__ = ["Corpus", "FileCorpus", "as_corpus", "passage_from_record"]
 
+CORPUS_FILE = "give a JSONL file of id, title, text"
 _CHUNK_BYTES = 1 << 24
 
 
@@ -79,17 +82,15 @@ class FileCorpus(Corpus):
     The file must not change while it is open. Its content hash is that of its bytes.
 
     Raises:
-        FileNotFoundError: no such file.
+        OSError: no such file, or one that may not be read.
         ValueError: an empty file; later, a line that is no passage (the message names file and line).
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        if not self.path.is_file():
-            raise FileNotFoundError(f"no corpus at {self.path}: give a JSONL file of id, title, text")
-        if not self.path.stat().st_size:
-            raise ValueError(f"the corpus {self.path} is empty")
-        with self.path.open("rb") as file:
+        with reading(self.path, "corpus", fix=CORPUS_FILE), self.path.open("rb") as file:
+            if not os.fstat(file.fileno()).st_size:
+                raise ValueError(f"the corpus {self.path} is empty: {CORPUS_FILE}")
             self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         self._starts, self._hash = _scan_lines(self._map)
 
@@ -100,9 +101,9 @@ class FileCorpus(Corpus):
         index = range(len(self))[index]
         line = self._map[int(self._starts[index]) : int(self._starts[index + 1])]
         try:
-            return passage_from_record(json.loads(line))
+            return passage_from_record(json.loads(line.decode("utf-8")))
         except (ValueError, RecursionError) as error:
-            raise ValueError(f"{self.path}, line {index + 1} is not a passage: {error}") from None
+            raise ValueError(f"{self.path}, line {index + 1} is not a passage: {error}; {CORPUS_FILE}") from None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return FileCorpus, (self.path,)

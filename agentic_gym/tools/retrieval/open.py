@@ -6,7 +6,9 @@ import threading
 from functools import lru_cache
 from pathlib import Path
 
+from agentic_gym.files import reading
 from agentic_gym.tools.retrieval.bm25 import BM25Retriever
+from agentic_gym.tools.retrieval.corpus import CORPUS_FILE
 from agentic_gym.tools.retrieval.http import HTTPRetriever
 from agentic_gym.tools.search import Retriever
 
@@ -24,9 +26,9 @@ def open_retriever(source: Retriever | str | Path) -> Retriever:
         return _client(source)
     if isinstance(source, (str, Path)):
         path = Path(source).resolve()
-        if not path.is_file():
-            raise FileNotFoundError(f"no corpus at {source}: give a JSONL file of id, title, text, or http://host:port")
-        stat = path.stat()
+        with reading(Path(source), "corpus", fix=f"{CORPUS_FILE}, or http://host:port"):
+            stat = path.stat()
+            path.open("rb").close()
         with _lock:  # two threads must not index one file at once
             return _index(path, stat.st_size, stat.st_mtime_ns)
     if isinstance(source, Retriever):

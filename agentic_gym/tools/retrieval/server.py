@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from agentic_gym.ranges import Checked, Range
+from agentic_gym.ranges import Checked, Port, Range
 from agentic_gym.tools.search import Passage, Retriever, SearchUnavailable
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class ServeSearch(Checked):
     """JSONL file of passages: id, title, text (or id, contents)."""
     host: str = "127.0.0.1"
     """Address to listen on."""
-    port: Annotated[int, Range(least=0, most=65_535)] = 8000
+    port: Port = 8000
     """Port to listen on; 0 lets the system choose."""
     retriever: Literal["bm25", "dense", "hybrid"] = "bm25"
     """Search by words, by vectors, or by both."""
