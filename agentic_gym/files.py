@@ -5,6 +5,7 @@
 - ``exclusive``: a folder that one process uses at a time.
 - ``reading``: what a file that cannot be read was wanted for; ``read_json``: one that must hold JSON.
 - ``explain``: an OSError in plain words.
+- ``user_cache``: where what can be made again is kept.
 """
 
 from __future__ import annotations
@@ -13,14 +14,16 @@ import errno
 import fcntl
 import json
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 from typing import Any
 
-__all__ = ["append_lines", "exclusive", "explain", "read_json", "reading", "write_text"]
+__all__ = ["CACHE_VARIABLE", "append_lines", "exclusive", "explain", "read_json", "reading", "user_cache", "write_text"]
 
+CACHE_VARIABLE = "AGENTIC_GYM_CACHE"
 _BLOCK = 1 << 16
 
 
@@ -164,3 +167,15 @@ def explain(error: OSError) -> str:
         return str(error)  # made with a text of its own
     reason = _REASONS.get(error.errno, (error.strerror or str(error)).lower())
     return reason if error.filename is None else f"{os.fsdecode(error.filename)}: {reason}"
+
+
+def user_cache() -> Path:
+    """``$AGENTIC_GYM_CACHE``, else ``agentic-gym`` in the user's cache folder. Not created here.
+
+    That is ``$XDG_CACHE_HOME`` or ``~/.cache``; on macOS ``~/Library/Caches``.
+    """
+    if explicit := os.environ.get(CACHE_VARIABLE):
+        return Path(explicit).expanduser()
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "agentic-gym"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "agentic-gym"

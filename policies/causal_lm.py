@@ -208,8 +208,8 @@ def load_model_and_tokenizer(source: str | Path, *, dtype: str = "auto", device:
     except (OSError, ValueError, KeyError, EOFError, SafetensorError, UnpicklingError) as error:
         if not local:
             raise
-        reason = explain(error) if isinstance(error, OSError) else error
-        raise ValueError(f"the model at {path} cannot be loaded: {reason}") from error
+        reason = explain(error) if isinstance(error, OSError) else str(error)
+        raise ValueError(f"the model at {path} cannot be loaded: {' '.join(reason.split())}") from error
     return model.to(device or default_device()), tokenizer
 
 

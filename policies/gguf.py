@@ -15,7 +15,6 @@ import math
 import os
 import secrets
 import shutil
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from agentic_gym.files import reading
+from agentic_gym.files import reading, user_cache
 from agentic_gym.policies.gguf_file import GGUFError, GGUFFile
 from agentic_gym.policies.gguf_tokenizer import write_json, write_tokenizer
 
@@ -71,7 +70,7 @@ def convert_gguf(path: str | os.PathLike[str], cache_dir: str | os.PathLike[str]
         ModuleNotFoundError: an extra is missing; the message gives the install line.
     """
     source = _find_file(path)
-    root = _cache_root() if cache_dir is None else Path(cache_dir)
+    root = user_cache() if cache_dir is None else Path(cache_dir)
     target = root / "gguf" / f"{source.stem}-{_content_hash(source)[:16]}-v{_VERSION}"
     if target.is_dir():
         return target
@@ -118,15 +117,6 @@ def _find_file(path: str | os.PathLike[str]) -> Path:
     if not found.is_file():
         raise FileNotFoundError(f"there is no GGUF file or directory at {found}: give a .gguf model")
     return found
-
-
-def _cache_root() -> Path:
-    chosen = os.environ.get("AGENTIC_GYM_CACHE")
-    if chosen:
-        return Path(chosen).expanduser()
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "agentic-gym"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "agentic-gym"
 
 
 def _content_hash(path: Path) -> str:

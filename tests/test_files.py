@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agentic_gym.files import append_lines, exclusive, explain, read_json, write_text
+from agentic_gym.files import append_lines, exclusive, explain, read_json, user_cache, write_text
 
 
 @pytest.mark.parametrize("torn", [b"", b'{"a": 1', b"\xff", b"x" * 200_000, '{"é'.encode()[:-1]])
@@ -126,6 +126,19 @@ def test_reading_says_what_was_wanted(tmp_path: Path) -> None:
         read_json(path, "list", fix="give one")
     path.write_text("[1, 2]")
     assert read_json(path, "list", fix="give one") == [1, 2]
+
+
+def test_where_things_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENTIC_GYM_CACHE", "~/kept")
+    assert user_cache() == Path.home() / "kept"
+    monkeypatch.delenv("AGENTIC_GYM_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("sys.platform", "linux")
+    assert user_cache() == tmp_path / "agentic-gym"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert user_cache() == Path.home() / ".cache" / "agentic-gym"
+    monkeypatch.setattr("sys.platform", "darwin")
+    assert user_cache() == Path.home() / "Library" / "Caches" / "agentic-gym"
 
 
 def _hold(folder: Path, held: Any) -> None:

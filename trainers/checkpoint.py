@@ -20,7 +20,7 @@ from agentic_gym.policies.transformers import TransformersPolicy
 __all__ = ["CheckpointError", "Checkpoints"]
 
 
-class CheckpointError(RuntimeError):
+class CheckpointError(OSError):
     """A checkpoint cannot be written or read; the message says which and what to do."""
 
 

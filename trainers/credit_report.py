@@ -298,5 +298,9 @@ def _decoder(source: str | None) -> Callable[[int], str] | None:
         from transformers import AutoTokenizer
     except ImportError as error:
         raise ImportError("--tokenizer needs transformers: pip install 'agentic-gym[train]'") from error
-    tokenizer = AutoTokenizer.from_pretrained(source)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(source)
+    except (OSError, ValueError, KeyError) as error:
+        reason = " ".join(str(error).split())
+        raise ValueError(f"no tokenizer at {source}: give a directory with tokenizer.json, or a hub id ({reason})") from error
     return lambda token: str(tokenizer.decode([token]))

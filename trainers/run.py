@@ -167,8 +167,14 @@ class Run(AbstractContextManager["Run"]):
         path = self.folder / "metrics.jsonl"
         if not path.exists():
             return []
-        # A line that an interruption or a full disk cut short has no end.
-        return [json.loads(line) for line in path.read_text().splitlines(keepends=True) if line.endswith("}\n")]
+        found = []
+        for number, line in enumerate(path.read_bytes().splitlines(keepends=True), 1):
+            if line.endswith(b"}\n"):  # one that an interruption or a full disk cut short has no end
+                try:
+                    found.append(json.loads(line.decode("utf-8")))
+                except ValueError as error:
+                    raise ValueError(f"{path}, line {number} holds no metrics ({error}); mend or delete the line") from error
+        return found
 
     def _truncate(self, step: int) -> None:
         """Drop what was logged after the checkpoint: those iterations are run again."""
@@ -178,7 +184,7 @@ class Run(AbstractContextManager["Run"]):
         episodes = self.folder / "episodes.jsonl"
         if episodes.exists():
             partial = episodes.with_suffix(".partial")
-            with episodes.open(encoding="utf-8") as old, partial.open("w", encoding="utf-8") as new:
+            with episodes.open("rb") as old, partial.open("wb") as new:
                 new.writelines(line for _, line in zip(range(kept), old))
             partial.replace(episodes)
 

@@ -88,6 +88,8 @@ def test_the_command_prints_and_writes(tmp_path, capsys):
     ET.parse(tmp_path / "credit.svg")
     assert main(["credit", str(path), "--group-size", "5", "--picture", str(tmp_path / "other.svg")]) == 0
     assert "group 0 task r" in capsys.readouterr().out
+    assert main(["credit", str(path), "--tokenizer", str(tmp_path / "none")]) == 2
+    assert f"no tokenizer at {tmp_path / 'none'}: give a directory with tokenizer.json" in capsys.readouterr().err
     for flag in ("--group-size", "--most"):
         assert main(["credit", str(path), flag, "0"]) == 2
         assert f"{flag} must be at least 1, got 0" in capsys.readouterr().err

@@ -171,3 +171,20 @@ def test_the_configuration_stands_beside_the_run(tmp_path):
     assert written["tasks"] == "abc"
     assert written["config"]["optimizer"]["lr"] == 1e-3
     assert written["config"]["output"] == str(tmp_path)
+
+
+@pytest.mark.parametrize("damage", [b"garbage}\n", bytes(range(128, 256)) + b"}\n"])
+def test_damaged_metrics_are_named_with_their_line(tmp_path, damage):
+    run = Run(replace(SETTINGS, output=tmp_path))
+    (tmp_path / "metrics.jsonl").write_bytes(b'{"iteration": 0}\n' + damage)
+    with pytest.raises(ValueError, match=r"metrics.jsonl, line 2 holds no metrics \(.*\); mend or delete the line"):
+        run.metrics()
+
+
+def test_episodes_of_a_resumed_run_are_cut_whatever_they_hold(tmp_path):
+    run = Run(replace(SETTINGS, output=tmp_path))
+    rows = [f'{{"iteration": {i}, "rollout/episodes": 1}}\n' for i in range(2)]
+    (tmp_path / "metrics.jsonl").write_text("".join(rows))
+    (tmp_path / "episodes.jsonl").write_bytes(b"\xff\xfe\n\xfd\n")
+    run._truncate(1)
+    assert (tmp_path / "episodes.jsonl").read_bytes() == b"\xff\xfe\n"

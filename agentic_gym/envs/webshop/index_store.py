@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -18,6 +17,7 @@ from pathlib import Path
 from agentic_gym.envs.webshop.analyser import ANALYSER_VERSION
 from agentic_gym.envs.webshop.products import Product
 from agentic_gym.envs.webshop.search import SearchIndex
+from agentic_gym.files import user_cache
 
 __all__ = ["cache_folder", "load_or_build"]
 
@@ -29,10 +29,7 @@ _LOG = logging.getLogger(__name__)
 
 def cache_folder() -> Path:
     """Where indexes are kept."""
-    own = os.environ.get("AGENTIC_GYM_CACHE")
-    if own:
-        return Path(own) / "webshop"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "agentic-gym" / "webshop"
+    return user_cache() / "webshop"
 
 
 def load_or_build(products: Sequence[Product]) -> SearchIndex:

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from agentic_gym.tools.retrieval.cache import build_once, user_cache
+from agentic_gym.files import user_cache
+from agentic_gym.tools.retrieval.cache import build_once
 from agentic_gym.tools.retrieval.corpus import Corpus, FileCorpus, as_corpus
 from agentic_gym.tools.retrieval.ranking import top_positive
 from agentic_gym.tools.retrieval.words import index_terms

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["CACHE_VARIABLE", "build_once", "user_cache"]
+from agentic_gym.files import CACHE_VARIABLE, explain
 
-CACHE_VARIABLE = "AGENTIC_GYM_CACHE"
-
-
-def user_cache() -> Path:
-    """``$AGENTIC_GYM_CACHE``, else ``$XDG_CACHE_HOME/agentic-gym``, else ``~/.cache/agentic-gym``. Not created here."""
-    if explicit := os.environ.get(CACHE_VARIABLE):
-        return Path(explicit)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "agentic-gym"
-
+__all__ = ["build_once"]
 
 def build_once(folder: Path, build: Callable[[Path], None]) -> Path:
     """Return ``folder``, letting ``build`` fill it first where it does not exist.
@@ -28,8 +19,11 @@ def build_once(folder: Path, build: Callable[[Path], None]) -> Path:
     """
     if folder.is_dir():
         return folder
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    except OSError as error:
+        raise type(error)(f"{explain(error)}: {CACHE_VARIABLE} may name a folder for what is kept") from error
     try:
         build(unfinished)
         unfinished.rename(folder)

@@ -58,4 +58,5 @@ def test_an_unwritable_cache_is_no_error(tmp_path: Path, monkeypatch: pytest.Mon
 def test_the_default_place_follows_xdg(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AGENTIC_GYM_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
+    monkeypatch.setattr("sys.platform", "linux")
     assert cache_folder() == Path("/somewhere/agentic-gym/webshop")

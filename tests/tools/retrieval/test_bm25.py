@@ -122,3 +122,11 @@ def test_recall_on_real_questions(shared_data, tmp_path):
     found = retriever.search([question["question"] for question in questions], 5)
     recalls = [len({p.id for p in row} & set(q["gold"])) / len(set(q["gold"])) for row, q in zip(found, questions)]
     assert sum(recalls) / len(recalls) > 0.6
+
+
+def test_a_cache_that_cannot_be_written_is_named_with_the_variable(tmp_path, monkeypatch):
+    (tmp_path / "corpus.jsonl").write_text('{"id": "1", "title": "Oak", "text": "a tree"}\n')
+    (tmp_path / "taken").write_text("")
+    monkeypatch.setenv("AGENTIC_GYM_CACHE", str(tmp_path / "taken" / "cache"))
+    with pytest.raises(NotADirectoryError, match=r"taken.*choose another path: AGENTIC_GYM_CACHE may name a folder"):
+        BM25Retriever(tmp_path / "corpus.jsonl").search(["oak"], 1)
