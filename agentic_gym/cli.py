@@ -80,7 +80,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if debug:
             raise
-        return _fail(name, _message(error), 2 if isinstance(error, _WRONG_USAGE) else 1)
+        return _fail(name, _message(error), 2 if _is_wrong_usage(error) else 1)
 
 
 class _Terminated(KeyboardInterrupt):
@@ -141,6 +141,12 @@ def _overview() -> str:
         "Start with: agentic-gym play MathTools",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _is_wrong_usage(error: Exception) -> bool:
+    import gymnasium as gym
+
+    return isinstance(error, (*_WRONG_USAGE, gym.error.UnregisteredEnv))
 
 
 def _message(error: Exception) -> str:

@@ -70,6 +70,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["pley"], 2, "there is no command 'pley'. Did you mean 'play'?"),
         (["zzzz"], 2, "The commands: list, play"),
         (["check", "MathTols"], 2, "there is no environment 'MathTols'. Did you mean 'MathTools'?"),
+        (["check", "tests.toys:toys/Nope-v0"], 2, "`Nope` doesn't exist in namespace toys"),
         (["check", "zzzz"], 2, "`agentic-gym list` shows all"),
         (["check", "MathTools", "--with", "levls=[0]"], 2, "takes no argument 'levls'. Did you mean 'levels'?"),
         (["check", "MathTools", "--with", "levels"], 2, "'levels' is no assignment: write NAME=VALUE"),

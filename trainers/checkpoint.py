@@ -14,7 +14,6 @@ from typing import Any
 
 import torch
 
-from agentic_gym.files import explain
 from agentic_gym.policies.transformers import TransformersPolicy
 
 __all__ = ["CheckpointError", "Checkpoints"]
@@ -65,8 +64,7 @@ class Checkpoints:
                 raise  # Ctrl-C
             last = self.latest()
             where = f"the last checkpoint, {last}, is intact" if last else "there is no earlier checkpoint"
-            reason = explain(error) if isinstance(error, OSError) else error
-            raise CheckpointError(f"cannot write {target}: {reason}. Free space or fix the path; {where}") from error
+            raise CheckpointError(f"cannot write {target}: {_reason(error)}. Free space or fix the path; {where}") from error
         for old in self.all()[: -self.keep]:
             _remove(old)
         return target
@@ -82,8 +80,7 @@ class Checkpoints:
             saved = AutoModelForCausalLM.from_pretrained(path, dtype=model.dtype)
             model.load_state_dict(saved.state_dict())
         except Exception as error:
-            reason = explain(error) if isinstance(error, OSError) else error
-            raise CheckpointError(f"cannot read {path}: {reason}. Delete it to resume from the one before") from error
+            raise CheckpointError(f"cannot read {path}: {_reason(error)}. Delete it to resume from the one before") from error
         return optimizer, state
 
 
@@ -93,3 +90,8 @@ def _remove(checkpoint: Path) -> None:
         doomed = checkpoint.with_name(f".{checkpoint.name}.old")
         os.replace(checkpoint, doomed)
         shutil.rmtree(doomed, ignore_errors=True)
+
+
+def _reason(error: Exception) -> str:
+    """What was wrong, without the number of the error."""
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)

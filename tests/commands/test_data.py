@@ -33,7 +33,11 @@ def test_alfworld_generates(capsys, tmp_path):
 
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
-    [(["data", "alfword"], 2, "Did you mean 'alfworld'"), (["data", "alfworld", "--form", "x"], 2, "--from")],
+    [
+        (["data", "alfword"], 2, "Did you mean 'alfworld'"),
+        (["data", "alfworld", "--form", "x"], 2, "--from"),
+        (["data", "alfworld", "--generate", "-1"], 2, "generate must be at least 0, got -1"),
+    ],
 )
 def test_errors(arguments, status, message, capsys):
     assert main(arguments) == status

@@ -8,6 +8,7 @@ from pathlib import Path
 from agentic_gym.envs.alfworld.alfred import rebuild_folder
 from agentic_gym.envs.alfworld.generator import SPLITS, write_games
 from agentic_gym.envs.alfworld.tasks import DATA_VERSION, default_folder
+from agentic_gym.ranges import Natural, check
 
 __all__ = ["prepare_data"]
 
@@ -20,9 +21,12 @@ def prepare_data(source: str | Path | None = None, out: str | Path | None = None
         out: the folder to fill; None is ALFWORLD_DATA, or ~/.cache/alfworld.
         generate: write this many generated games a split, under `generated/`.
 
+    Raises ValueError for a negative ``generate``.
+
     Returns:
         A report for people. Without `source` and `generate` nothing is written, and the report says where files belong.
     """
+    check("generate", generate, Natural)
     folder = Path(os.path.expandvars(str(out or default_folder()))).expanduser()
     lines = []
     if source is not None:
