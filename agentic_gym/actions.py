@@ -229,7 +229,8 @@ def neutralize(text: str, tools: tuple[str, ...] = ()) -> str:
 def _tag_like(tools: tuple[str, ...]) -> re.Pattern[str]:
     """The ``<`` of whatever a reader could take for a tag."""
     names = "|".join(map(re.escape, dict.fromkeys((*_RESERVED, *_SHIPPED_TOOLS, *tools))))
-    return re.compile(rf"<(?=\s*/?\s*(?:{names})\b)", re.IGNORECASE)
+    # The white space is matched in one way only: in two, a long run of it would take seconds.
+    return re.compile(rf"<(?=\s*(?:/\s*)?(?=\S)(?:{names})\b)", re.IGNORECASE)
 
 
 def _malformed(problem: str) -> ParsedAction:

@@ -15,7 +15,7 @@ def family(root: int) -> set[int]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                parents[int(entry.name)] = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
+                parents[int(entry.name)] = int((entry / "stat").read_text(errors="replace").rsplit(")", 1)[1].split()[1])
             except OSError:
                 continue
     found = [root]
@@ -27,7 +27,7 @@ def family(root: int) -> set[int]:
 def alive(pid: int) -> bool:
     """Whether a process runs; a zombie does not."""
     try:
-        return (Path("/proc") / str(pid) / "stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+        return (Path("/proc") / str(pid) / "stat").read_text(errors="replace").rsplit(")", 1)[1].split()[0] != "Z"
     except OSError:
         return False
 
