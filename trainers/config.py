@@ -24,7 +24,7 @@ class EnvConfig(Checked):
     """Which environment, in which wrappers."""
 
     id: str = "agentic_gym/MathTools-v0"
-    """A Gymnasium id."""
+    """A Gymnasium id; on the command line a short name like MathTools will do."""
     kwargs: Annotated[dict[str, Any], tyro.conf.Suppress] = field(default_factory=dict)
     """Arguments of ``gym.make`` (in a file; on the command line see the next)."""
     settings: Annotated[tuple[str, ...], tyro.conf.arg(name="with", metavar="NAME=VALUE")] = ()

@@ -15,6 +15,8 @@ from agentic_gym.policies.devices import default_device
 from agentic_gym.policies.formats import ChatFormat, Format, InlineFormat
 from agentic_gym.policies.transformers import TransformersPolicy
 from agentic_gym.text_env import TextEnv
+from agentic_gym.trainers.advantages import RoleCredit
+from agentic_gym.trainers.algorithm import Algorithm
 from agentic_gym.trainers.algorithms import make_algorithm
 from agentic_gym.trainers.config import EnvConfig, TrainConfig
 from agentic_gym.trainers.grpo import train
@@ -23,7 +25,7 @@ from agentic_gym.trainers.run import Run
 from agentic_gym.trainers.sft import demonstration_trace, supervised
 from agentic_gym.wrappers import RecordEpisodes, RoleLabels, ToolBudget, ToolFree
 
-__all__ = ["launch", "load_policy", "make_env"]
+__all__ = ["check_together", "launch", "load_policy", "make_env"]
 
 
 def launch(config: TrainConfig, console: Console | None = None) -> Path:
@@ -43,6 +45,7 @@ def launch(config: TrainConfig, console: Console | None = None) -> Path:
         base = first.unwrapped
         if not isinstance(base, TextEnv):
             raise ValueError(f"{config.env.id} is not a TextEnv: call trainers.grpo.train with environments of your own")
+        check_together(algorithm, config.env, base)
         policy = load_policy(config)
         with Run(config, console=console, context={"tasks": base.tasks.content_hash}) as run:
             if run.checkpoints.latest() is None:
@@ -52,6 +55,24 @@ def launch(config: TrainConfig, console: Console | None = None) -> Path:
     if latest is None:
         raise RuntimeError(f"the run in {config.output} ended without a checkpoint")
     return latest
+
+
+def check_together(algorithm: Algorithm, config: EnvConfig, env: TextEnv) -> None:
+    """Raise ValueError for an algorithm and an environment that do not fit, naming the setting to change."""
+    name, free = algorithm.name, algorithm.plan.tool_free
+    if free and not env.tools:
+        raise ValueError(
+            f"{name} forces {free} episodes of a group to do without tools, and {config.id} has none: set tool_free=0, or "
+            "take another algorithm"
+        )
+    if isinstance(algorithm.segments, RoleCredit) and not config.roles:
+        raise ValueError(f"{name} gives credit by the role of a step: set env.roles to true (--env.roles)")
+    limit = getattr(algorithm.shaping, "limit", None)
+    if limit is not None and config.tool_budget not in (None, limit):
+        raise ValueError(
+            f"{name} counts with at most limit={limit} calls an episode, and env.tool_budget allows {config.tool_budget}: "
+            "make them equal"
+        )
 
 
 def load_policy(config: TrainConfig) -> TransformersPolicy:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -16,6 +17,7 @@ def main(arguments: Sequence[str]) -> int:
 
     The flags are the fields of ``TrainConfig``; a YAML file holds the same names, nested.
     """
+    from agentic_gym.commands.environments import resolve_id
     from agentic_gym.configs import load_config
     from agentic_gym.trainers.config import TrainConfig
 
@@ -24,6 +26,7 @@ def main(arguments: Sequence[str]) -> int:
         file = Path(flags.pop(0))
     description = f"{inspect.cleandoc(main.__doc__ or '')}\n\nExample: {EXAMPLE}"
     config = load_config(TrainConfig, file, flags, prog="agentic-gym train", description=description)
+    config = replace(config, env=replace(config.env, id=resolve_id(config.env.id)))
     try:
         from agentic_gym.trainers.launch import launch
     except ImportError as error:

@@ -44,6 +44,13 @@ def test_a_file_and_flags(launched: list[TrainConfig], tmp_path: Path, capsys: p
     assert "trained: checkpoint" in capsys.readouterr().err
 
 
+def test_short_names_of_environments(launched: list[TrainConfig], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "--model", "m", "--env.id", "webshop"]) == 0
+    assert launched[0].env.id == "agentic_gym/WebShop-v0"
+    assert main(["train", "--model", "m", "--env.id", "webshp"]) == 2
+    assert "Did you mean 'WebShop'?" in capsys.readouterr().err
+
+
 def test_flags_alone(launched: list[TrainConfig]) -> None:
     assert main(["train", "--model", "m", "--iterations", "3"]) == 0
     assert (launched[0].model, launched[0].iterations) == ("m", 3)
