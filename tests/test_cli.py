@@ -64,6 +64,12 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("agentic-gym 0.")
 
 
+def test_a_model_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torch")
+    assert main(["rollout", "MathTools", "--policy", "./no-such-model"]) == 2
+    assert "there is no model at no-such-model: give a directory" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
@@ -78,7 +84,6 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["check", "MathTools", "--with", "levels=[77]"], 2, "has a level in [77]; it has [0, 1, 2, 3, 4, 5]"),
         (["view", "no/such/file.jsonl"], 2, "there is no file of episodes at no/such/file.jsonl: give a JSONL file"),
         (["rollout", "MathTools", "--episodes", "0"], 2, "must be at least 1, got 0"),
-        (["rollout", "MathTools", "--policy", "./no-such-model"], 2, "there is no model at no-such-model: give a directory"),
         (["rollout", "MathTools", "--policy", "server"], 2, "Add --model NAME"),
         (["play", "MathTools", "--task", "no-such-task"], 2, "No task 'no-such-task'"),
     ],

@@ -60,6 +60,7 @@ def test_an_environment_without_an_expert(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_a_model_that_is_no_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torch")
     assert main(["rollout", "MathTools", "--policy", str(tmp_path)]) == 2
     assert str(tmp_path) in capsys.readouterr().err
 

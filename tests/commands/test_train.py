@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("torch")
+
 from agentic_gym.cli import main
 from agentic_gym.configs import from_mapping, load_config, parse_yaml, to_yaml
 from agentic_gym.trainers import launch

@@ -100,14 +100,14 @@ def _start_template(
     return link, pid, greeting["readable"]
 
 
-def kill_strays(group: int, keep: int) -> None:
+def kill_strays(group: int, keep: set[int]) -> None:
     """Level "process" only: end what a run left behind in its process group, or orphaned to us."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGKILL)
     with contextlib.suppress(OSError):
         children = Path(f"/proc/self/task/{os.getpid()}/children").read_text()
         for pid in map(int, children.split()):
-            if pid != keep:
+            if pid not in keep:
                 with contextlib.suppress(OSError):
                     os.kill(pid, signal.SIGKILL)
                     os.waitpid(pid, 0)

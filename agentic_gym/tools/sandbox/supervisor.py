@@ -90,7 +90,13 @@ class Supervisor:
         self.handlers: dict[int, Any] = {}
         self.poller = select.poll()
         self.running = True
-        self.janitors: list[int] = []
+        self.janitors: set[int] = set()
+        self.deaths, wakeup = socket.socketpair()
+        for end in (self.deaths, wakeup):
+            end.setblocking(False)
+        signal.signal(signal.SIGCHLD, lambda number, frame: None)  # or no byte would be written for it
+        signal.set_wakeup_fd(wakeup.detach(), warn_on_full_buffer=False)
+        self._listen(self.deaths.fileno(), self._reap)
         self._listen(control.fileno(), self._accept)
         self._listen(prepared.link.fileno(), self._stop)
         if watch is not None:
@@ -155,7 +161,6 @@ class Supervisor:
 
     def _lose(self, gone: Slot, reason: str) -> None:
         """A slot has died (out of memory, say), or could not be set up."""
-        self._reap()
         self.slots.remove(gone)
         for descriptor in (gone.link.fileno(), gone.listener):
             if descriptor is not None:
@@ -174,14 +179,12 @@ class Supervisor:
                 self._answer(self.waiting.popleft(), {"failed": reason})
 
     def _reap(self) -> None:
-        """Bury the children of lost slots, which come to us, their next of kin.
-
-        The template and the janitors are waited for elsewhere.
-        """
-        own = {self.prepared.template, *self.janitors}
+        """Bury janitors, and the children of lost slots, which come to us, their next of kin."""
+        with contextlib.suppress(BlockingIOError):
+            self.deaths.recv(4096)
         with contextlib.suppress(ChildProcessError):
-            while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) and ended.si_pid not in own:
-                os.waitpid(ended.si_pid, 0)
+            while pid := os.waitpid(-1, os.WNOHANG)[0]:
+                self.janitors.discard(pid)
 
     # -- calls ------------------------------------------------------------------------------------------------
 
@@ -268,7 +271,7 @@ class Supervisor:
         first, second = _receive(channel), _receive(channel)
         channel.close()
         if self.prepared.features.level == "process":
-            prepare.kill_strays(pid, keep=self.prepared.template)
+            prepare.kill_strays(pid, keep={self.prepared.template, *self.janitors})
         if call is not None:
             killed = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
             reason = call.reason
@@ -299,11 +302,10 @@ class Supervisor:
             with contextlib.suppress(OSError):
                 namespaces.drop_slot(of.place.root)
         else:
-            self.janitors = [pid for pid in self.janitors if os.waitpid(pid, os.WNOHANG)[0] == 0]
             pid = os.fork()
             if pid == 0:
                 _remove_and_exit(of.place.scratch)
-            self.janitors.append(pid)
+            self.janitors.add(pid)
         self._lose(of, "the scratch directory could not be emptied")
 
     def _answer_early(self, busy: Slot, call: Call) -> None:
