@@ -29,6 +29,8 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("torch")
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 IN_A_SHELL = {"cli.md", "environments.md", "training.md"}

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("torch")
+
 from agentic_gym.cli import main
 from agentic_gym.wrappers.record_episodes import append_episodes
 from tests.commands.test_view import EPISODES
