@@ -3,6 +3,7 @@
 import atexit
 import os
 import shutil
+import signal
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -17,6 +18,10 @@ import pytest
 if "AGENTIC_GYM_CACHE" not in os.environ:
     os.environ["AGENTIC_GYM_CACHE"] = tempfile.mkdtemp(prefix="agentic-gym-cache-")
     atexit.register(shutil.rmtree, os.environ["AGENTIC_GYM_CACHE"], ignore_errors=True)
+
+# A shell that starts the tests in the background has them ignore Ctrl-C, and what they start as well.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A busy machine is no failure; what must be fast has a test of its own.
 hypothesis.settings.register_profile("patient", deadline=None)

@@ -119,6 +119,15 @@ def test_hostile_runs_leave_no_process_and_no_memory(sandbox: Sandbox) -> None:
     assert len(_descendants(os.getpid())) <= before + 2
 
 
+def _slot(top: int) -> int:
+    """The parent of a process that is deepest below `top`: the template forks slots, and a slot the runs."""
+    depth = {top: 0}
+    for pid in _descendants(top):  # parents come before children
+        if status := _status(pid):
+            depth[pid] = depth.get(int(status[1]), 0) + 1
+    return int(_status(max(depth, key=depth.__getitem__))[1])
+
+
 def _status(pid: int) -> list[str]:
     """State and parent of a process; empty when it is gone."""
     try:
@@ -138,8 +147,8 @@ def test_children_of_killed_slots_are_buried(level: str) -> None:
             call = threading.Thread(target=sandbox.execute, args=("import time; time.sleep(20)", 20))
             call.start()
             time.sleep(0.5)
-            slot = int(_status(max(_descendants(os.getpid())))[1])  # the parent of the youngest, which runs the call
-            os.kill(slot, signal.SIGKILL)
+            assert sandbox._supervisor is not None
+            os.kill(_slot(sandbox._supervisor.process.pid), signal.SIGKILL)
             call.join()
         assert sandbox.execute("print(2)").stdout == "2\n"
         assert _dead() == []
