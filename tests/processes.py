@@ -6,22 +6,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from agentic_gym.benchmarks.speed.python import descendants
+
 READABLE = Path("/proc/self/stat").exists()
 
 
 def family(root: int) -> set[int]:
     """All descendants of a process."""
-    parents = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                parents[int(entry.name)] = int((entry / "stat").read_text(errors="replace").rsplit(")", 1)[1].split()[1])
-            except OSError:
-                continue
-    found = [root]
-    for pid in found:
-        found += [child for child, parent in parents.items() if parent == pid]
-    return set(found[1:])
+    return set(descendants(root))
 
 
 def alive(pid: int) -> bool:

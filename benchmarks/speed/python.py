@@ -137,7 +137,7 @@ def _memory_per_worker() -> float:
             sandbox.execute("1")
             busy = [threads.submit(sandbox.execute, "import time\ntime.sleep(1.5)") for _ in range(workers)]
             time.sleep(0.8)
-            used[workers] = sum(_own_memory(pid) for pid in _descendants(os.getpid()))
+            used[workers] = sum(_own_memory(pid) for pid in descendants(os.getpid()))
             for future in busy:
                 future.result()
     return (used[3] - used[1]) / 2
@@ -154,12 +154,13 @@ def _own_memory(pid: int) -> float:
     return 0.0
 
 
-def _descendants(root: int) -> list[int]:
+def descendants(root: int) -> list[int]:
+    """All processes below one, parents before children."""
     parents = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                parents[int(entry.name)] = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
+                parents[int(entry.name)] = int((entry / "stat").read_text(errors="replace").rsplit(")", 1)[1].split()[1])
             except OSError:
                 continue
     found = [root]
@@ -217,14 +218,14 @@ def soak(calls: int) -> int:
         step = max(1, calls // 10)
         for first in range(0, calls, step):
             list(threads.map(one, range(first, min(first + step, calls))))
-            family = _descendants(os.getpid())
+            family = descendants(os.getpid())
             memory = sum(_own_memory(pid) for pid in [os.getpid(), *family])
             marks.append((len(family), round(memory)))
             rate = (first + step) / (time.perf_counter() - started)
             print(f"{first + step:8} calls  {rate:7.1f}/s  {len(family)} processes  {memory:6.1f} MB", flush=True)
         if sandbox._supervisor is not supervisor:
             wrong.append("the supervisor was replaced")
-    if left := _descendants(os.getpid()):
+    if left := descendants(os.getpid()):
         wrong.append(f"processes left: {left}")
     if marks[-1][1] > marks[0][1] * 1.2 + 10:
         wrong.append(f"memory grew from {marks[0][1]} to {marks[-1][1]} MB")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agentic_gym.benchmarks.speed.python import _descendants
+from agentic_gym.benchmarks.speed.python import descendants
 from agentic_gym.tools.sandbox import Sandbox
 from agentic_gym.tools.sandbox.doctor import features
 from tests.processes import eventually
@@ -18,7 +18,7 @@ from tests.processes import eventually
 CALLER = """
 import os, sys, tempfile, threading, time
 tempfile.tempdir = {tmp!r}
-from agentic_gym.benchmarks.speed.python import _descendants
+from agentic_gym.benchmarks.speed.python import descendants
 from agentic_gym.tools.sandbox import Sandbox
 s = Sandbox(2, preload=(), warmup="", isolation={level!r}, min_level={level!r})
 s.execute("1")
@@ -113,16 +113,16 @@ def test_an_abandoned_directory_is_removed_by_the_next_sandbox(tmp_path: Path, m
 
 def test_hostile_runs_leave_no_process_and_no_memory(sandbox: Sandbox) -> None:
     assert sandbox.execute("1").status == "ok"
-    before = len(_descendants(os.getpid()))
+    before = len(descendants(os.getpid()))
     for code in ("while True: pass", "print('A' * 10**7)", "import os\nos._exit(70)", "import os\nos.fork()") * 10:
         assert sandbox.execute(code, 0.1).status != "sandbox_error"
-    assert len(_descendants(os.getpid())) <= before + 2
+    assert len(descendants(os.getpid())) <= before + 2
 
 
 def _slot(top: int) -> int:
     """The parent of a process that is deepest below `top`: the template forks slots, and a slot the runs."""
     depth = {top: 0}
-    for pid in _descendants(top):  # parents come before children
+    for pid in descendants(top):  # parents come before children
         if status := _status(pid):
             depth[pid] = depth.get(int(status[1]), 0) + 1
     return int(_status(max(depth, key=depth.__getitem__))[1])
@@ -164,14 +164,14 @@ def test_those_who_clean_up_are_buried() -> None:
         assert _dead() == []
         assert sandbox._supervisor is not None
         top = sandbox._supervisor.process.pid
-        assert eventually(lambda: len(_descendants(top)) <= 3, 10)  # the template, a slot, its child
+        assert eventually(lambda: len(descendants(top)) <= 3, 10)  # the template, a slot, its child
 
 
 def _dead() -> list[int]:
     """Zombies below us that stay."""
 
     def dead() -> list[int]:
-        return [pid for pid in _descendants(os.getpid()) if _status(pid)[:1] == ["Z"]]
+        return [pid for pid in descendants(os.getpid()) if _status(pid)[:1] == ["Z"]]
 
     eventually(lambda: not dead(), 5)
     return dead()
@@ -183,5 +183,5 @@ def test_a_crash_dumps_no_memory(sandbox: Sandbox) -> None:
     assert sandbox.execute("import os; os.abort()").status == "crashed"
     assert sandbox._supervisor is not None
     top = sandbox._supervisor.process.pid
-    for pid in [top, *_descendants(top)]:
+    for pid in [top, *descendants(top)]:
         assert int(Path(f"/proc/{pid}/coredump_filter").read_text(), 16) == 0
